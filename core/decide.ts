@@ -1,7 +1,8 @@
 import { scopeCovers } from './action.ts';
 import { DENIAL_CODES, type DenialCode, type DenialName, denialName } from './denial-codes.ts';
+import { MONEY_MINOR_MAX } from './limits.ts';
 import type { MandateStatus, MandateTerms } from './mandate.ts';
-import { formatMinor } from './money.ts';
+import { formatMinor, isCurrency } from './money.ts';
 
 /** A mandate as it stands at the decision: its terms, its state and how often it was used. */
 export interface MandateFacts extends MandateTerms {
@@ -34,19 +35,23 @@ export interface ToolFacts {
   readonly unreadable: string | null;
 }
 
+/** The states of an escalation (contract §6). */
+export const ESCALATION_STATES = ['pending', 'approved', 'rejected', 'expired', 'used'] as const;
+export type EscalationStatus = (typeof ESCALATION_STATES)[number];
+
 /** The escalation that a presented token names. */
 export interface GrantFacts {
   readonly escalation_id: string;
   readonly mandate_id: string;
   readonly ctx: string;
-  readonly status: 'pending' | 'approved' | 'rejected' | 'expired' | 'used';
+  readonly status: EscalationStatus;
   readonly closes_at_ms: number;
 }
 
 /** The latest escalation of the same mandate and ctx that still bears on decisions. */
 export interface StandingFacts {
   readonly escalation_id: string;
-  readonly status: 'pending' | 'approved' | 'rejected' | 'expired' | 'used';
+  readonly status: EscalationStatus;
   readonly expires_at_ms: number;
   readonly closes_at_ms: number;
 }
@@ -127,23 +132,30 @@ export function decide(facts: DecisionFacts, request: DecisionRequest): Verdict 
   }
   const { action } = request;
   if (facts.mandate === null || action === null) throw new Error('a passed check let an impossible decision through');
-  if (aboveThreshold(input) && facts.grant === null) {
-    const standing = facts.standing;
+  const granted = grantOf(input);
+  if (aboveThreshold(input) && granted === null) {
+    const { standing, now_ms } = facts;
     const open = standing !== null && (standing.status === 'pending' || standing.status === 'approved');
-    return { decision: 'escalate', standing: open ? standing.escalation_id : null };
+    return { decision: 'escalate', standing: open && now_ms < standing.closes_at_ms ? standing.escalation_id : null };
   }
-  return { decision: 'allow', amount: action.amount, escalation_id: facts.grant?.escalation_id ?? null };
+  return { decision: 'allow', amount: action.amount, escalation_id: granted?.escalation_id ?? null };
 }
 
-const presentationInvalid: Check = ({ facts }) => facts.presentation?.problem ?? null;
+// A grant counts only where its token was given; that it is valid has been checked by then.
+function grantOf({ facts, request }: Input): GrantFacts | null {
+  return request.escalation_token_given ? facts.grant : null;
+}
+
+const presentationInvalid: Check = ({ facts: { presentation } }) =>
+  presentation === null ? null : presentation.problem;
 
 const presentationExpired: Check = ({ facts: { presentation, now_ms } }) => {
   if (presentation === null) return null;
   const { issued_at_ms: from, expires_at_ms: to } = presentation;
   if (!(to > from)) return 'The presentation expires before it is issued.';
   if (to - from > PRESENTATION_WINDOW_MS) return 'The presentation is valid for more than 5 minutes.';
-  if (now_ms < from - PRESENTATION_SKEW_MS) return 'The presentation is issued in the future.';
-  if (now_ms >= to + PRESENTATION_SKEW_MS) return 'The presentation has expired.';
+  if (!(now_ms >= from - PRESENTATION_SKEW_MS)) return 'The presentation is issued in the future.';
+  if (!(now_ms < to + PRESENTATION_SKEW_MS)) return 'The presentation has expired.';
   return null;
 };
 
@@ -156,7 +168,9 @@ const presentationContextMismatch: Check = ({ facts: { presentation }, request }
   presentation === null || presentation.ctx === request.ctx ? null : 'The presentation was signed for another action.';
 
 const presentationReplayed: Check = ({ facts: { presentation } }) =>
-  presentation?.nonce_spent ? 'The presentation has already been used for an allow.' : null;
+  presentation === null || presentation.nonce_spent === false
+    ? null
+    : 'The presentation has already been used for an allow.';
 
 const mandateUnknown: Check = ({ facts }) =>
   facts.mandate === null ? 'There is no such mandate for this organisation.' : null;
@@ -198,12 +212,12 @@ function unknownState(status: never): string {
 }
 
 const toolUnmapped: Check = ({ facts: { tool } }) => {
-  if (tool?.state === 'blocked') return 'The tool is blocked by the principal.';
-  if (tool?.state !== 'unmapped') return null;
+  if (tool === null || tool.state === 'mapped') return null;
+  if (tool.state === 'blocked') return 'The tool is blocked by the principal.';
   return 'The tool is not mapped to an action type of the mandate yet; its principal can map it.';
 };
 
-const toolUnreadable: Check = ({ facts: { tool } }) => tool?.unreadable ?? null;
+const toolUnreadable: Check = ({ facts: { tool } }) => (tool === null ? null : tool.unreadable);
 
 const actionTypeNotCovered: Check = ({ facts: { mandate }, request: { action } }) => {
   if (action === null) return 'The request names no action.';
@@ -221,26 +235,33 @@ const currencyMismatch: Check = ({ facts: { mandate }, request: { action } }) =>
 const counterpartyNotAllowed: Check = ({ facts: { mandate }, request: { action } }) => {
   if (mandate === null || action === null || mandate.counterparties.length === 0) return null;
   if (action.counterparty === null) return 'The mandate lists its counterparties and the action names none.';
-  return mandate.counterparties.includes(action.counterparty)
-    ? null
-    : "The counterparty is not on the mandate's list.";
+  return mandate.counterparties.includes(action.counterparty) ? null : "The counterparty is not on the mandate's list.";
 };
 
-const amountAboveActionLimit: Check = ({ facts: { mandate }, request: { action } }) => {
-  if (mandate === null || action === null || action.amount <= mandate.per_action) return null;
+// Amounts that are no amounts compare with nothing: the two limits pass them on to `notDecidable`, which refuses them.
+const amountAboveActionLimit: Check = (input) => {
+  const { facts, request } = input;
+  const { mandate } = facts;
+  const { action } = request;
+  if (mandate === null || action === null || unsound(input)) return null;
+  if (action.amount <= mandate.per_action) return null;
   const over = formatMinor(action.amount - mandate.per_action, mandate.currency);
   const limit = formatMinor(mandate.per_action, mandate.currency);
   const asked = formatMinor(action.amount, mandate.currency);
   return `${asked} ${mandate.currency} is ${over} above the limit of ${limit} per action.`;
 };
 
-const amountAboveMonthLimit: Check = ({ facts: { mandate, month }, request: { action } }) => {
-  if (mandate === null || action === null) return null;
+const amountAboveMonthLimit: Check = (input) => {
+  const { mandate, month } = input.facts;
+  const { action } = input.request;
+  if (mandate === null || action === null || unsound(input)) return null;
   const left = mandate.per_month - month.booked - month.reserved;
   if (action.amount <= left) return null;
   const unit = mandate.currency;
-  const [asked, limit] = [formatMinor(action.amount, unit), formatMinor(mandate.per_month, unit)];
-  const [over, rest] = [formatMinor(action.amount - Math.max(left, 0), unit), formatMinor(Math.max(left, 0), unit)];
+  const limit = formatMinor(mandate.per_month, unit);
+  if (left < 0) return `The month is already ${formatMinor(-left, unit)} ${unit} above its limit of ${limit}.`;
+  const [asked, over] = [formatMinor(action.amount, unit), formatMinor(action.amount - left, unit)];
+  const rest = formatMinor(left, unit);
   return `${asked} ${unit} is ${over} more than the ${rest} left of the limit of ${limit} per month.`;
 };
 
@@ -248,9 +269,9 @@ const escalationNotGranted: Check = (input) => {
   const { facts, request } = input;
   const standing = facts.standing;
   if (standing === null || request.escalation_token_given || !aboveThreshold(input)) return null;
-  if (facts.now_ms >= standing.closes_at_ms) return null;
+  if (!(facts.now_ms < standing.closes_at_ms)) return null;
   if (standing.status === 'rejected') return 'The escalation for this action was rejected.';
-  const late = standing.status === 'pending' && facts.now_ms >= standing.expires_at_ms;
+  const late = standing.status === 'pending' && !(facts.now_ms < standing.expires_at_ms);
   return standing.status === 'expired' || late ? 'Nobody approved the escalation for this action in time.' : null;
 };
 
@@ -259,7 +280,7 @@ const escalationTokenInvalid: Check = ({ facts, request }) => {
   const { grant, mandate } = facts;
   if (grant === null) return 'The escalation token is not known.';
   if (grant.status === 'used') return 'The escalation token has already been used.';
-  if (grant.status !== 'approved' || facts.now_ms >= grant.closes_at_ms) return 'The approval is no longer valid.';
+  if (grant.status !== 'approved' || !(facts.now_ms < grant.closes_at_ms)) return 'The approval is no longer valid.';
   if (grant.mandate_id !== mandate?.mandate_id) return 'The escalation token was granted for another mandate.';
   return grant.ctx === request.ctx && request.ctx !== null
     ? null
@@ -268,17 +289,34 @@ const escalationTokenInvalid: Check = ({ facts, request }) => {
 
 const notDecidable: Check = (input) => {
   if (input.facts.undecidable !== null) return input.facts.undecidable;
-  const asks = aboveThreshold(input) && input.facts.grant === null;
-  if (asks && !input.request.bindable) {
+  if (unsound(input)) return 'A number or state that the decision depends on is not one that it can be made on.';
+  if (aboveThreshold(input) && grantOf(input) === null && !input.request.bindable) {
     return 'The action needs an approval, and a request whose body is streamed cannot be bound to one.';
   }
   return null;
 };
 
 function aboveThreshold({ facts: { mandate }, request: { action } }: Input): boolean {
-  const threshold = mandate?.escalation_threshold ?? null;
+  if (mandate === null || action === null || mandate.escalation_threshold === null) return false;
   // Written so that a value that compares with nothing counts as above.
-  return threshold !== null && action !== null && !(action.amount <= threshold);
+  return !(action.amount <= mandate.escalation_threshold);
+}
+
+// Whether a value is one that the types allow and the arithmetic of the checks cannot carry; the database and the
+// parsers refuse all of them earlier, and nothing is decided on one that got through.
+function unsound({ facts: { now_ms, mandate, month, standing }, request: { action } }: Input): boolean {
+  if (mandate === null || action === null) return false;
+  const { escalation_threshold: threshold, max_uses: maxUses } = mandate;
+  if (!isCurrency(mandate.currency)) return true;
+  const amounts = [action.amount, mandate.per_action, mandate.per_month, month.reserved, month.booked];
+  if (threshold !== null) amounts.push(threshold);
+  const counts = maxUses === null ? [now_ms] : [now_ms, mandate.uses, maxUses];
+  if (!amounts.every((amount) => isCount(amount) && amount <= MONEY_MINOR_MAX)) return true;
+  return !counts.every(isCount) || (standing !== null && !ESCALATION_STATES.includes(standing.status));
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
 }
 
 const CHECK_OF: Record<DenialCode, Check> = {

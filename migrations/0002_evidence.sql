@@ -27,7 +27,7 @@ create unique index evidence_id on evidence (account_id, id);
 
 create function evidence_leaf_hash(
   account_id text, seq bigint, id text, kind text, at timestamptz, prev bytea, body text
-) returns bytea language sql immutable parallel safe as $$
+) returns bytea language sql stable parallel safe as $$
   select sha256('\x00'::bytea || convert_to(
     '{"account":"' || account_id || '","at":"' || to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
     || '","body":' || body || ',"id":"' || id || '","kind":"' || kind || '","prev":"' || encode(prev, 'hex')
@@ -47,7 +47,9 @@ begin
         when n.prev <> case when n.seq = 0 then decode(repeat('00', 32), 'hex')
           else coalesce(n.before_hash, p.hash) end then 'prev is not the hash of the entry before'
         when n.at < coalesce(n.before_at, p.at) then 'time goes back'
-        when n.at > clock_limit.latest then 'time is ahead of the database clock'
+        -- A clock that was set back does not stop an account: its time then stands still until the clock is there again.
+        when n.at > greatest(clock_limit.latest, coalesce(n.before_at, p.at))
+          then 'time is ahead of the database clock'
         when n.hash <> evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body)
           then 'hash is not the hash of the entry'
       end as problem

@@ -42,6 +42,7 @@ create table reservations (
   month date not null,
   path text not null check (path in ('gateway', 'verify')),
   subject_id text collate "C" not null,
+  idempotency_key bytea check (octet_length(idempotency_key) = 32),
   amount bigint not null check (amount between 0 and 1000000000000000),
   booked bigint not null default 0,
   state text not null check (state in ('reserved', 'booked', 'released', 'unknown')),
@@ -83,7 +84,8 @@ create table escalations (
 
 -- closes_at: from then on the row no longer bears on decisions, so hot look-ups see a handful of rows at most.
 create index escalations_live on escalations (account_id, mandate_id, closes_at);
-create unique index escalations_one_pending on escalations (account_id, mandate_id, ctx) where status = 'pending';
+create unique index escalations_one_pending on escalations (account_id, mandate_id, subject_id, ctx)
+  where status = 'pending';
 create unique index escalations_token on escalations (account_id, token_hash) where token_hash is not null;
 create index escalations_due on escalations (expires_at) where status = 'pending';
 

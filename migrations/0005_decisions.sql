@@ -1,0 +1,159 @@
+-- The two statements of the hot path. Lists come in as one text a column, joined by the unit separator (U+001F), which
+-- no identifier and no JSON text can hold: far cheaper to send and read than thousands of bind values.
+
+create function list_of(joined text) returns text[] language sql immutable parallel safe
+  as $$ select string_to_array(joined, E'\x1f') $$;
+
+-- These two are declared stable, as what they call is: an SQL function that claims more is not inlined.
+create function epoch_ms(at timestamptz) returns bigint language sql stable parallel safe
+  as $$ select (extract(epoch from at) * 1000)::bigint $$;
+
+-- Locks the heads of the accounts (in one order, so that two control planes cannot deadlock), then reads what their
+-- asks and outcomes depend on. Volatile: each statement sees what was committed before the lock was granted.
+-- Cost: index look-ups per distinct account, instance, tool, receipt, key and token of the batch.
+create function decision_facts(
+  p_accounts text,
+  p_instance_accounts text, p_instances text,
+  p_tool_accounts text, p_tool_instances text, p_tool_keys text,
+  p_receipt_accounts text, p_receipts text,
+  p_key_accounts text, p_key_subjects text, p_keys text,
+  p_token_accounts text, p_tokens text,
+  out now_ms bigint, out heads json, out instances json, out tools json, out escalations json,
+  out reservations json, out answers json, out grants json
+) language plpgsql as $$
+declare
+  v_now timestamptz;
+begin
+  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at))) into heads
+  from (
+    select * from account_heads where account_id = any (list_of(p_accounts)) order by account_id for no key update
+  ) h;
+  v_now := db_clock();
+  now_ms := epoch_ms(v_now);
+
+  if p_instances <> '' then
+    select json_agg(json_build_array(
+      i.account_id, i.instance_id, i.status, encode(i.token_hash, 'hex'), i.config_version, i.template_shapes,
+      i.unmapped_tools, i.rate_per_second, i.rate_burst, m.mandate_id, m.version, m.status, m.uses,
+      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null)) into instances
+    from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
+    join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
+    join mandates m on m.account_id = i.account_id and m.mandate_id = i.mandate_id
+    join account_heads h on h.account_id = i.account_id
+    cross join lateral (
+      select date_trunc('month', greatest(v_now, h.at) at time zone m.time_zone)::date as month
+    ) k
+    left join mandate_months u on u.account_id = m.account_id and u.mandate_id = m.mandate_id and u.month = k.month;
+
+    select json_agg(json_build_array(
+      e.account_id, e.escalation_id, e.mandate_id, e.subject_id, e.ctx, e.status,
+      epoch_ms(e.created_at), epoch_ms(e.expires_at), epoch_ms(e.closes_at)) order by e.created_at) into escalations
+    from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
+    join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
+    join escalations e on e.account_id = i.account_id and e.mandate_id = i.mandate_id and e.closes_at > v_now;
+  end if;
+
+  if p_tool_keys <> '' then
+    select json_agg(json_build_array(t.account_id, t.instance_id, t.key, t.tool_id, t.state, t.version)) into tools
+    from unnest(list_of(p_tool_accounts), list_of(p_tool_instances), list_of(p_tool_keys))
+      as asked (account_id, instance_id, key)
+    join tools t on t.account_id = asked.account_id and t.instance_id = asked.instance_id and t.key = asked.key;
+  end if;
+
+  if p_receipts <> '' then
+    select json_agg(json_build_array(
+      r.account_id, r.receipt_id, r.mandate_id, r.month, r.subject_id, r.amount, r.state,
+      encode(r.idempotency_key, 'hex'))) into reservations
+    from unnest(list_of(p_receipt_accounts), list_of(p_receipts)) as asked (account_id, receipt_id)
+    join reservations r on r.account_id = asked.account_id and r.receipt_id = asked.receipt_id
+    where r.path = 'gateway';
+  end if;
+
+  if p_keys <> '' then
+    select json_agg(json_build_array(
+      a.subject_id, encode(a.key_hash, 'hex'), encode(a.request_digest, 'hex'), a.receipt_id, a.state, a.status,
+      a.headers, translate(encode(a.body, 'base64'), E'\n', ''))) into answers
+    from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys)) as asked (account_id, subject_id, key)
+    join idempotency_answers a on a.account_id = asked.account_id and a.subject_id = asked.subject_id
+      and a.key_hash = decode(asked.key, 'hex') and a.expires_at > v_now;
+  end if;
+
+  if p_tokens <> '' then
+    select json_agg(json_build_array(
+      e.account_id, encode(e.token_hash, 'hex'), e.escalation_id, e.mandate_id, e.subject_id, e.ctx, e.status,
+      epoch_ms(e.closes_at), e.decided_by)) into grants
+    from unnest(list_of(p_token_accounts), list_of(p_tokens)) as asked (account_id, token)
+    join escalations e on e.account_id = asked.account_id and e.token_hash = decode(asked.token, 'hex');
+  end if;
+end $$;
+
+create function ms_time(ms text) returns timestamptz language sql immutable parallel safe
+  as $$ select to_timestamp(ms::double precision / 1000) $$;
+
+-- Writes a batch: entries and heads of the chains, months, reservations and their settlements. What it is told was
+-- decided under the lock that decision_facts took; it checks once more that no month went above its limit.
+create function record_decisions(
+  p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text,
+  p_head_accounts text, p_head_sizes text, p_head_hashes text, p_head_ats text,
+  p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text,
+  p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text,
+  p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text,
+  p_settle_accounts text, p_settle_receipts text, p_settle_states text, p_settle_ats text
+) returns void language plpgsql as $$
+declare
+  v_over record;
+begin
+  insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
+  select e.account_id, e.seq::bigint, e.id, e.kind, ms_time(e.at), decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
+  from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
+    list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
+
+  update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
+  from unnest(list_of(p_head_accounts), list_of(p_head_sizes), list_of(p_head_hashes), list_of(p_head_ats))
+    as n (account_id, size, hash, at)
+  where h.account_id = n.account_id;
+
+  if p_month_accounts <> '' then
+    insert into mandate_months as k (account_id, mandate_id, month, reserved, booked, allows)
+    select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
+    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
+      as n (account_id, mandate_id, month)
+    where not exists (select from mandate_months k where k.account_id = n.account_id
+      and k.mandate_id = n.mandate_id and k.month = n.month::date);
+
+    with changed as (
+      update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
+        allows = k.allows + n.allows::bigint
+      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
+        list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
+      where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
+      returning k.account_id, k.mandate_id, k.reserved + k.booked as used, n.reserved::bigint + n.booked::bigint as more
+    )
+    select c.mandate_id, c.used, m.per_month into v_over
+    from changed c join mandates m on m.account_id = c.account_id and m.mandate_id = c.mandate_id
+    where c.more > 0 and c.used > m.per_month limit 1;
+    if found then
+      raise exception 'refused: the month of mandate % would hold % of %', v_over.mandate_id, v_over.used,
+        v_over.per_month using errcode = 'integrity_constraint_violation';
+    end if;
+  end if;
+
+  if p_hold_accounts <> '' then
+    insert into reservations (account_id, receipt_id, mandate_id, month, path, subject_id, idempotency_key, amount,
+      state, reserved_at, due_at)
+    select n.account_id, n.receipt_id, n.mandate_id, n.month::date, 'gateway', n.subject_id,
+      decode(nullif(n.key, ''), 'hex'), n.amount::bigint, 'reserved', ms_time(n.at),
+      ms_time(n.at) + p_hold_due_ms * interval '1 millisecond'
+    from unnest(list_of(p_hold_accounts), list_of(p_hold_receipts), list_of(p_hold_mandates), list_of(p_hold_months),
+      list_of(p_hold_subjects), list_of(p_hold_amounts), list_of(p_hold_ats), list_of(p_hold_keys))
+      as n (account_id, receipt_id, mandate_id, month, subject_id, amount, at, key);
+  end if;
+
+  if p_settle_accounts <> '' then
+    update reservations r set state = n.state, settled_at = ms_time(n.at),
+      booked = case when n.state = 'booked' then r.amount else 0 end
+    from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states), list_of(p_settle_ats))
+      as n (account_id, receipt_id, state, at)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+  end if;
+end $$;
