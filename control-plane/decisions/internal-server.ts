@@ -1,0 +1,252 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { ListenOptions } from 'node:net';
+import { secretHash, sameHash } from '../../core/secret-token.ts';
+import {
+  type BatchAnswer,
+  type BatchRequest,
+  batchRequest,
+  escalationBody,
+  escalationWait,
+  type EscalationWaitAnswer,
+  type GatewayAnswer,
+  type GatewayAsk,
+  INTERNAL_BATCH_PATH,
+  INTERNAL_BODY_PATH,
+  INTERNAL_SECRET_HEADER,
+  INTERNAL_WAIT_PATH,
+  type RateState,
+} from '../../core/wire.ts';
+import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import type { DecisionMetrics } from './batch-state.ts';
+import type { Lanes } from './lanes.ts';
+import type { TokenRoutes } from './token-routes.ts';
+
+/** Largest message from a proxy, in bytes: a full batch of stored answers and long paths fits. */
+export const INTERNAL_MESSAGE_MAX_BYTES = 96 * 1024 * 1024;
+/** Management class: requests per second and burst (interface.md, Limits). */
+const ADDRESS_RATE_PER_SECOND = 10;
+const ADDRESS_RATE_BURST = 20;
+
+/** What escalations offer the proxy. */
+export interface EscalationGate {
+  wait(
+    accountId: string,
+    escalationId: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<EscalationWaitAnswer | null>;
+  storeBody(accountId: string, escalationId: string, body: Buffer): Promise<boolean>;
+}
+
+export interface InternalServerOptions {
+  readonly listen: ListenOptions;
+  readonly secret: string;
+  readonly lanes: Lanes;
+  readonly routes: TokenRoutes;
+  readonly buckets: TokenBuckets;
+  readonly escalations: EscalationGate;
+  readonly metrics: DecisionMetrics;
+  readonly logError: (error: unknown, message: string) => void;
+}
+
+export interface InternalServer {
+  readonly server: Server;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the listener for proxies: batches of asks and outcomes, escalation waits and bodies (core/wire.ts).
+ *
+ * node:http, not Fastify: it is on the way of every request. Each message carries the shared secret.
+ */
+export async function startInternalServer(options: InternalServerOptions): Promise<InternalServer> {
+  const expected = secretHash(options.secret);
+  const server = createServer({ keepAliveTimeout: 60_000, maxHeaderSize: 8_192 }, (request, response) => {
+    handle(options, expected, request, response).catch((error: unknown) => {
+      options.logError(error, 'an internal request failed');
+      send(response, 500, '{}');
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.listen, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    server,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      }),
+  };
+}
+
+async function handle(
+  options: InternalServerOptions,
+  expected: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const given = request.headers[INTERNAL_SECRET_HEADER];
+  if (typeof given !== 'string' || !sameHash(secretHash(given), expected)) return send(response, 401, '{}');
+  if (request.method === 'GET' && request.url === '/healthz') return send(response, 200, '{"status":"ok"}');
+  if (request.method !== 'POST') return send(response, 405, '{}');
+  const text = await readText(request);
+  if (text === null) return send(response, 413, '{}');
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return send(response, 400, '{}');
+  }
+  switch (request.url) {
+    case INTERNAL_BATCH_PATH:
+      return answerBatch(options, message, response);
+    case INTERNAL_WAIT_PATH:
+      return answerWait(options, message, request, response);
+    case INTERNAL_BODY_PATH:
+      return answerBody(options, message, response);
+    default:
+      return send(response, 404, '{}');
+  }
+}
+
+async function readText(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > INTERNAL_MESSAGE_MAX_BYTES) return null;
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? chunks[0]!.toString('utf8') : Buffer.concat(chunks).toString('utf8');
+}
+
+function send(response: ServerResponse, status: number, body: string): void {
+  if (response.headersSent || response.destroyed) return;
+  const length = Buffer.byteLength(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': length });
+  response.end(body);
+}
+
+async function answerBatch(options: InternalServerOptions, message: unknown, response: ServerResponse): Promise<void> {
+  const arrivedMs = performance.now();
+  const parsed = batchRequest.safeParse(message);
+  if (!parsed.success) {
+    options.logError(parsed.error, 'a batch that does not parse');
+    return send(response, 400, '{}');
+  }
+  const batch = parsed.data;
+  await findRoutes(options, batch);
+  const answer = await submitBatch(options, batch, arrivedMs);
+  send(response, 200, JSON.stringify(answer));
+}
+
+async function findRoutes({ routes, logError }: InternalServerOptions, batch: BatchRequest): Promise<void> {
+  const unknown = new Set<string>();
+  for (const { token_hash } of batch.asks) if (routes.known(token_hash) === undefined) unknown.add(token_hash);
+  for (const { token_hash } of batch.charges) {
+    if (token_hash !== null && routes.known(token_hash) === undefined) unknown.add(token_hash);
+  }
+  if (unknown.size === 0) return;
+  try {
+    await routes.find(unknown);
+  } catch (error) {
+    logError(error, 'tokens could not be looked up');
+    throw error;
+  }
+}
+
+function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrivedMs: number): Promise<BatchAnswer> {
+  const answer: BatchAnswer = {
+    asks: new Array<GatewayAnswer>(batch.asks.length),
+    outcomes: new Array<boolean>(batch.outcomes.length),
+    charges: batch.charges.map(({ token_hash, address }) => charge(options, token_hash, address)),
+  };
+  let waiting = batch.asks.length + batch.outcomes.length;
+  if (waiting === 0) return Promise.resolve(answer);
+  return new Promise((resolve) => {
+    const settled = () => {
+      waiting -= 1;
+      if (waiting === 0) resolve(answer);
+    };
+    batch.outcomes.forEach((outcome, i) => {
+      const reply = (written: boolean) => {
+        answer.outcomes[i] = written;
+        settled();
+      };
+      options.lanes.submit({ kind: 'outcome', accountId: outcome.account_id, outcome, answer: reply });
+    });
+    batch.asks.forEach((ask, i) => {
+      const reply = (one: GatewayAnswer) => {
+        answer.asks[i] = withAddressRate(options, ask, one);
+        settled();
+      };
+      const route = options.routes.known(ask.token_hash);
+      if (route === undefined) return reply(UNAUTHENTICATED);
+      const deadlineMs = arrivedMs + ask.budget_ms;
+      options.lanes.submit({ kind: 'ask', ...route, ask, deadlineMs, answer: reply });
+    });
+  });
+}
+
+const UNAUTHENTICATED: GatewayAnswer = {
+  answer: 'problem',
+  error: 'unauthenticated',
+  detail: 'The gateway token is not valid.',
+  receipt_id: null,
+  retry_after_s: null,
+  rate: null,
+};
+
+/** Whoever shows no valid token is limited by address. */
+function withAddressRate(options: InternalServerOptions, ask: GatewayAsk, answer: GatewayAnswer): GatewayAnswer {
+  if (answer.answer !== 'problem' || answer.error !== 'unauthenticated') return answer;
+  const bucket = takeAddress(options, ask.address);
+  const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
+  if (bucket.allowed) return { ...answer, rate };
+  options.metrics.rateLimited('management');
+  const detail = 'Too many requests without a valid token from this address.';
+  return { ...answer, error: 'rate_limited', detail, retry_after_s: bucket.retryAfterSeconds, rate };
+}
+
+function takeAddress({ buckets }: InternalServerOptions, address: string) {
+  return buckets.take(`address ${address}`, ADDRESS_RATE_PER_SECOND, ADDRESS_RATE_BURST, performance.now());
+}
+
+/** A malformed request still costs its sender one request; an instance's own limits are not known without its lock. */
+function charge(options: InternalServerOptions, tokenHash: string | null, address: string): RateState {
+  const known = tokenHash === null ? undefined : options.routes.known(tokenHash);
+  const bucket =
+    (known === undefined || tokenHash === null ? undefined : options.buckets.takeKnown(tokenHash, performance.now())) ??
+    takeAddress(options, address);
+  return [bucket.limit, bucket.remaining, bucket.resetSeconds];
+}
+
+async function answerWait(
+  options: InternalServerOptions,
+  message: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const parsed = escalationWait.safeParse(message);
+  if (!parsed.success) return send(response, 400, '{}');
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  if (request.destroyed) gone.abort();
+  const { account_id, escalation_id, timeout_ms } = parsed.data;
+  const answer = await options.escalations.wait(account_id, escalation_id, timeout_ms, gone.signal);
+  if (answer === null) return send(response, 404, '{}');
+  send(response, 200, JSON.stringify(answer));
+}
+
+async function answerBody(options: InternalServerOptions, message: unknown, response: ServerResponse): Promise<void> {
+  const parsed = escalationBody.safeParse(message);
+  if (!parsed.success) return send(response, 400, '{}');
+  const { account_id, escalation_id, body } = parsed.data;
+  const stored = await options.escalations.storeBody(account_id, escalation_id, Buffer.from(body, 'base64'));
+  send(response, stored ? 200 : 409, '{}');
+}

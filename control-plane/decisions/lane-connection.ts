@@ -1,0 +1,77 @@
+import { connect, type Sql } from '../db/client.ts';
+
+/** The connection was lost within the transaction; the database rolled it back, or its commit is not known. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost';
+}
+
+/**
+ * The one connection of a lane, with transactions whose statements are pipelined.
+ *
+ * A statement of a transaction never goes out on another connection than the one it began on: that would run it
+ * outside the lock. Hence the count of connections, which is compared before each sending.
+ */
+export class LaneConnection {
+  readonly sql: Sql;
+  #closed = 0;
+
+  constructor(databaseUrl: string, name: string) {
+    this.sql = connect(databaseUrl, {
+      max: 1,
+      applicationName: name,
+      keepConnections: true,
+      onClose: () => {
+        this.#closed += 1;
+      },
+    });
+  }
+
+  /** Which connection this is; compare with {@link assertSame} after an await. */
+  get generation(): number {
+    return this.#closed;
+  }
+
+  /** Throws {@link ConnectionLost} when the connection is no longer the one of `generation`. */
+  assertSame(generation: number): void {
+    if (this.#closed !== generation) throw new ConnectionLost('the connection was lost within a transaction');
+  }
+
+  /** The connection's `sql` for others' code: each statement is refused once the connection is another one. */
+  guarded(generation: number): Sql {
+    const check = () => this.assertSame(generation);
+    return new Proxy(this.sql, {
+      apply(target, self, args) {
+        check();
+        return Reflect.apply(target, self, args);
+      },
+      get(target, name) {
+        if (name === 'unsafe') check();
+        return Reflect.get(target, name, target);
+      },
+    });
+  }
+
+  /** Sends the statements and `commit` at once; resolves when all succeeded, else throws the first failure. */
+  async finish(generation: number, send: (sql: Sql) => Promise<unknown>[]): Promise<void> {
+    this.assertSame(generation);
+    const sent = send(this.sql);
+    sent.push(this.sql.unsafe('commit').execute());
+    for (const result of await Promise.allSettled(sent)) {
+      if (result.status === 'rejected') throw result.reason;
+    }
+  }
+
+  /** Ends an open transaction without effect, if there still is one. */
+  async rollback(generation: number): Promise<void> {
+    if (this.#closed !== generation) return;
+    try {
+      await this.sql.unsafe('rollback');
+    } catch {
+      // A connection that cannot roll back is gone, and the database rolls back by itself.
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.sql.end({ timeout: 5 });
+  }
+}
