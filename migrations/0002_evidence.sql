@@ -1,16 +1,18 @@
 -- Evidence: one hash chain an account. An entry is {account, at, body, id, kind, prev, seq}; its hash is the RFC 6962
--- leaf hash SHA-256(0x00 || JCS(entry)). `body` is stored as its JCS text, and every other member is a string without
--- anything to escape, so the canonical entry is rebuilt from the columns byte for byte.
+-- leaf hash SHA-256(0x00 || JCS(entry)). `body` is stored as its JCS text, `at` as its RFC 3339 text (UTC, with
+-- milliseconds), and every other member is a string without anything to escape, so the canonical entry is rebuilt from
+-- the columns byte for byte: what is stored is what was hashed. The columns' form is checked by the trigger, for a
+-- whole statement at once, because a CHECK for each row and column costs more than the insert.
 
 create table evidence (
-  account_id text collate "C" not null check (account_id ~ '^acc_[0-9a-z]{26}$'),
-  seq bigint not null check (seq >= 0),
-  id text collate "C" not null check (id ~ '^[a-z]{3}_[0-9a-z]{26}$'),
-  kind text collate "C" not null check (kind ~ '^[a-z_]+(\.[a-z_]+)*$'),
-  at timestamptz not null check (at = date_trunc('milliseconds', at)),
-  prev bytea not null check (octet_length(prev) = 32),
-  hash bytea not null check (octet_length(hash) = 32),
-  body text not null check (length(body) <= 65536),
+  account_id text collate "C" not null,
+  seq bigint not null,
+  id text collate "C" not null,
+  kind text collate "C" not null,
+  at text collate "C" not null,
+  prev bytea not null,
+  hash bytea not null,
+  body text not null,
   primary key (account_id, seq)
 ) partition by hash (account_id);
 
@@ -23,45 +25,71 @@ create table evidence_p5 partition of evidence for values with (modulus 8, remai
 create table evidence_p6 partition of evidence for values with (modulus 8, remainder 6);
 create table evidence_p7 partition of evidence for values with (modulus 8, remainder 7);
 
-create unique index evidence_id on evidence (account_id, id);
+-- Outcomes are found through the decision they belong to.
+create unique index evidence_id on evidence (account_id, id) where kind <> 'outcome';
 
 create function evidence_leaf_hash(
-  account_id text, seq bigint, id text, kind text, at timestamptz, prev bytea, body text
-) returns bytea language sql stable parallel safe as $$
+  account_id text, seq bigint, id text, kind text, at text, prev bytea, body text
+) returns bytea language sql immutable parallel safe as $$
   select sha256('\x00'::bytea || convert_to(
-    '{"account":"' || account_id || '","at":"' || to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-    || '","body":' || body || ',"id":"' || id || '","kind":"' || kind || '","prev":"' || encode(prev, 'hex')
-    || '","seq":' || seq || '}', 'UTF8'))
+    '{"account":"' || account_id || '","at":"' || at || '","body":' || body || ',"id":"' || id || '","kind":"' || kind
+    || '","prev":"' || encode(prev, 'hex') || '","seq":' || seq::text || '}', 'UTF8'))
+$$;
+
+create function rfc3339(moment timestamptz) returns text language sql stable parallel safe
+  as $$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
+
+-- What is wrong with the form of a statement's new entries, or null.
+create function evidence_form_problem(
+  accounts text[], kinds text[], ats text[], ids text, longest integer, id_length integer
+) returns text language sql stable as $$
+  select case
+    when exists (select from unnest(accounts) a where a !~ '^acc_[0-9a-z]{26}$') then 'account is not an identifier'
+    when exists (select from unnest(kinds) k where k !~ '^[a-z_]+([.][a-z_]+)*$') then 'kind is not a dotted name'
+    when exists (select from unnest(ats) t where t !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'
+      or rfc3339(t::timestamptz) <> t) then 'at is not a canonical time'
+    when ids ~ '[^0-9a-z_]' or (ids is not null and id_length is distinct from 30) then 'id is not an identifier'
+    when longest > 65536 then 'body is longer than 65536 bytes'
+  end
 $$;
 
 -- Refuses whatever does not continue the chain. It judges against the chain itself, not against the head row, so a
--- wrong head cannot make a wrong entry pass.
-create function evidence_continues_chain() returns trigger language plpgsql as $$
+-- wrong head cannot make a wrong entry pass. It names its search path, because otherwise a temporary table of the
+-- session that inserts would be found before the real one and could lend a false entry before.
+create function evidence_continues_chain() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
 declare
-  wrong record;
+  v_form text;
+  v_latest text := rfc3339(db_clock());
+  v_wrong record;
 begin
-  select x.account_id, x.seq, x.problem into wrong from (
+  select evidence_form_problem(array_agg(distinct a.account_id), array_agg(distinct a.kind), array_agg(distinct a.at),
+    string_agg(a.id, ''), max(octet_length(a.body)),
+    case when min(octet_length(a.id)) = max(octet_length(a.id)) then min(octet_length(a.id)) end) into v_form
+  from added a;
+  if v_form is not null then
+    raise exception 'evidence refused: %', v_form using errcode = 'integrity_constraint_violation';
+  end if;
+  select x.account_id, x.seq, x.problem into v_wrong from (
     select n.account_id, n.seq, case
         when n.seq > 0 and coalesce(n.before_hash, p.hash) is null then 'seq does not continue the chain'
-        when n.before_seq is not null and n.before_seq <> n.seq - 1 then 'seq does not continue the chain'
-        when n.prev <> case when n.seq = 0 then decode(repeat('00', 32), 'hex')
+        when n.before_seq <> n.seq - 1 or n.seq < 0 then 'seq does not continue the chain'
+        when n.prev is distinct from case when n.seq = 0 then decode(repeat('00', 32), 'hex')
           else coalesce(n.before_hash, p.hash) end then 'prev is not the hash of the entry before'
         when n.at < coalesce(n.before_at, p.at) then 'time goes back'
-        -- A clock that was set back does not stop an account: its time then stands still until the clock is there again.
-        when n.at > greatest(clock_limit.latest, coalesce(n.before_at, p.at))
-          then 'time is ahead of the database clock'
-        when n.hash <> evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body)
+        -- A clock that was set back does not stop an account: its time then stands still until the clock is back.
+        when n.at > greatest(v_latest, coalesce(n.before_at, p.at)) then 'time is ahead of the database clock'
+        when n.hash is distinct from evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body)
           then 'hash is not the hash of the entry'
       end as problem
     from (
       select a.*, lag(a.hash) over w as before_hash, lag(a.seq) over w as before_seq, lag(a.at) over w as before_at
       from added a window w as (partition by a.account_id order by a.seq)
     ) n
-    cross join (select db_clock() as latest) clock_limit
     left join evidence p on n.before_seq is null and p.account_id = n.account_id and p.seq = n.seq - 1
   ) x where x.problem is not null order by x.account_id, x.seq limit 1;
   if found then
-    raise exception 'evidence refused: entry % of account %: %', wrong.seq, wrong.account_id, wrong.problem
+    raise exception 'evidence refused: entry % of account %: %', v_wrong.seq, v_wrong.account_id, v_wrong.problem
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;

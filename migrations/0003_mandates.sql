@@ -35,6 +35,8 @@ create table mandate_months (
   primary key (account_id, mandate_id, month)
 ) with (fillfactor = 70);
 
+-- What is open: reserved before forwarding, gone from here once it is booked or released (the evidence keeps all of
+-- it), 'unknown' until somebody finds out. So this stays small, whatever the history.
 create table reservations (
   account_id text collate "C" not null,
   receipt_id text collate "C" not null,
@@ -44,18 +46,13 @@ create table reservations (
   subject_id text collate "C" not null,
   idempotency_key bytea check (octet_length(idempotency_key) = 32),
   amount bigint not null check (amount between 0 and 1000000000000000),
-  booked bigint not null default 0,
-  state text not null check (state in ('reserved', 'booked', 'released', 'unknown')),
+  state text not null check (state in ('reserved', 'unknown')),
   reserved_at timestamptz not null,
   due_at timestamptz not null,
-  settled_at timestamptz,
-  primary key (account_id, receipt_id),
-  check (booked between 0 and amount),
-  check ((state = 'reserved') = (settled_at is null)),
-  check (state = 'booked' or booked = 0)
-);
+  primary key (account_id, receipt_id)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000);
 
-create index reservations_open on reservations (due_at) where state = 'reserved';
+create index reservations_due on reservations (due_at) where state = 'reserved';
 create index reservations_unknown on reservations (account_id, reserved_at) where state = 'unknown';
 
 create table escalations (
@@ -90,3 +87,4 @@ create unique index escalations_token on escalations (account_id, token_hash) wh
 create index escalations_due on escalations (expires_at) where status = 'pending';
 
 grant select, insert, update on mandates, mandate_months, reservations, escalations to mandate_app;
+grant delete on reservations to mandate_app;

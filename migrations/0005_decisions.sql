@@ -73,7 +73,8 @@ begin
     select json_agg(json_build_array(
       a.subject_id, encode(a.key_hash, 'hex'), encode(a.request_digest, 'hex'), a.receipt_id, a.state, a.status,
       a.headers, translate(encode(a.body, 'base64'), E'\n', ''))) into answers
-    from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys)) as asked (account_id, subject_id, key)
+    from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys))
+      as asked (account_id, subject_id, key)
     join idempotency_answers a on a.account_id = asked.account_id and a.subject_id = asked.subject_id
       and a.key_hash = decode(asked.key, 'hex') and a.expires_at > v_now;
   end if;
@@ -98,13 +99,13 @@ create function record_decisions(
   p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text,
   p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text,
   p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text,
-  p_settle_accounts text, p_settle_receipts text, p_settle_states text, p_settle_ats text
+  p_settle_accounts text, p_settle_receipts text, p_settle_states text
 ) returns void language plpgsql as $$
 declare
   v_over record;
 begin
   insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
-  select e.account_id, e.seq::bigint, e.id, e.kind, ms_time(e.at), decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
+  select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
   from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
     list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
 
@@ -150,10 +151,16 @@ begin
   end if;
 
   if p_settle_accounts <> '' then
-    update reservations r set state = n.state, settled_at = ms_time(n.at),
-      booked = case when n.state = 'booked' then r.amount else 0 end
-    from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states), list_of(p_settle_ats))
-      as n (account_id, receipt_id, state, at)
-    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+    delete from reservations r
+    using unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
+      as n (account_id, receipt_id, state)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state <> 'unknown';
+
+    if p_settle_states like '%unknown%' then
+      update reservations r set state = n.state
+      from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
+        as n (account_id, receipt_id, state)
+      where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state = 'unknown';
+    end if;
   end if;
 end $$;
