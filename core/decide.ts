@@ -77,7 +77,7 @@ export interface ActionFacts {
   readonly counterparty: string | null;
 }
 
-/** What is asked. `ctx` null: unsigned sandbox actions and unmapped tools; `bindable` false: the body streams unread. */
+/** What is asked. `ctx` null: unsigned sandbox action or unmapped tool; `bindable` false: the body streams unread. */
 export interface DecisionRequest {
   readonly action: ActionFacts | null;
   readonly ctx: string | null;
@@ -240,9 +240,8 @@ const counterpartyNotAllowed: Check = ({ facts: { mandate }, request: { action }
 
 // Amounts that are no amounts compare with nothing: the two limits pass them on to `notDecidable`, which refuses them.
 const amountAboveActionLimit: Check = (input) => {
-  const { facts, request } = input;
-  const { mandate } = facts;
-  const { action } = request;
+  const { mandate } = input.facts;
+  const { action } = input.request;
   if (mandate === null || action === null || unsound(input)) return null;
   if (action.amount <= mandate.per_action) return null;
   const over = formatMinor(action.amount - mandate.per_action, mandate.currency);
@@ -304,13 +303,14 @@ function aboveThreshold({ facts: { mandate }, request: { action } }: Input): boo
 
 // Whether a value is one that the types allow and the arithmetic of the checks cannot carry; the database and the
 // parsers refuse all of them earlier, and nothing is decided on one that got through.
-function unsound({ facts: { now_ms, mandate, month, standing }, request: { action } }: Input): boolean {
+function unsound({ facts: { now_ms, mandate, month, grant, standing }, request: { action } }: Input): boolean {
   if (mandate === null || action === null) return false;
   const { escalation_threshold: threshold, max_uses: maxUses } = mandate;
   if (!isCurrency(mandate.currency)) return true;
   const amounts = [action.amount, mandate.per_action, mandate.per_month, month.reserved, month.booked];
   if (threshold !== null) amounts.push(threshold);
   const counts = maxUses === null ? [now_ms] : [now_ms, mandate.uses, maxUses];
+  if (grant !== null) counts.push(grant.closes_at_ms);
   if (!amounts.every((amount) => isCount(amount) && amount <= MONEY_MINOR_MAX)) return true;
   return !counts.every(isCount) || (standing !== null && !ESCALATION_STATES.includes(standing.status));
 }

@@ -44,7 +44,7 @@ export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 /** The hash before the first entry: 32 zero bytes. */
 export const CHAIN_START = '0'.repeat(64);
 
-/** One entry as it is hashed. `seq` counts from 0 and is the leaf's index; `at` is the database's clock; hashes are hex. */
+/** One entry as it is hashed. `seq`, from 0, is the leaf's index; `at` is the database's clock; hashes are hex. */
 export interface EvidenceEntry {
   readonly account: string;
   readonly seq: number;

@@ -31,9 +31,9 @@ export function secretHash(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
-/** Compares two hashes in hex in constant time; unequal lengths are unequal. */
+/** Compares two texts of hashes in constant time; unequal lengths are unequal. */
 export function sameHash(a: string, b: string): boolean {
-  const left = Buffer.from(a, 'latin1');
-  const right = Buffer.from(b, 'latin1');
+  const left = Buffer.from(a, 'utf8');
+  const right = Buffer.from(b, 'utf8');
   return left.length === right.length && timingSafeEqual(left, right);
 }

@@ -27,8 +27,16 @@ function randomTail(): Buffer {
 
 const bytes = Buffer.alloc(16);
 
-/** Makes an identifier whose time part is `atMs` (Unix milliseconds); its 74 random bits make it unique, not secret. */
+const TIME_END_MS = 2 ** 48;
+
+/**
+ * Makes an identifier whose time part is `atMs` (Unix milliseconds); its 74 random bits make it unique, not secret.
+ *
+ * @throws RangeError where `atMs` is not a whole number of 48 bits
+ */
 export function newTypeId<P extends TypeIdPrefix>(prefix: P, atMs: number): TypeId<P> {
+  if (!Number.isInteger(atMs) || atMs < 0 || atMs >= TIME_END_MS)
+    throw new RangeError('a time that no UUIDv7 can hold');
   bytes.writeUIntBE(atMs, 0, 6);
   randomTail().copy(bytes, 6);
   bytes[6] = 0x70 | (bytes[6]! & 0x0f);

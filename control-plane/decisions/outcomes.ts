@@ -14,16 +14,17 @@ interface OutcomeContext {
  * Books, releases or keeps a reservation by how its forward ended, and stores the answer of an idempotency key.
  *
  * Told twice it changes nothing the second time. An outcome that is known later than it was given up on still counts
- * (unknown → booked or released). Returns false for a receipt that reserves nothing. Source: contract §7 "Booking".
+ * (unknown → booked or released). A receipt that reserves nothing (any more) is settled already, and so written.
+ * Source: contract §7 "Booking".
  */
 export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): boolean {
   const reservation = context.state.reservations.get(outcome.receipt_id);
   const head = context.state.heads.get(outcome.account_id);
-  if (reservation === undefined || head === undefined || reservation.accountId !== outcome.account_id) return false;
+  if (reservation === undefined || head === undefined || reservation.accountId !== outcome.account_id) return true;
   const from = reservation.state;
   if (from === 'booked' || from === 'released' || from === outcome.outcome) return true;
   moveAmount(context, reservation, outcome);
-  context.recording.settle(head.accountId, reservation.receiptId, outcome.outcome, head.nowMs);
+  context.recording.settle(head.accountId, reservation.receiptId, outcome.outcome);
   context.recording.append(head, 'outcome', newTypeId('evt', head.nowMs), outcomeBody(reservation, outcome));
   reservation.state = outcome.outcome;
   context.metrics.outcome(outcome.outcome);

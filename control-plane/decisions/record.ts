@@ -25,7 +25,7 @@ interface Statement {
 /** How long a reservation waits for its outcome before it counts as unknown, in milliseconds. */
 export const RESERVATION_DUE_MS = 15 * 60_000;
 
-const RECORD = `select record_decisions(${Array.from({ length: 31 }, (_, i) => `$${i + 1}`).join(', ')})`;
+const RECORD = `select record_decisions(${Array.from({ length: 30 }, (_, i) => `$${i + 1}`).join(', ')})`;
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
@@ -33,7 +33,7 @@ export class Recording {
   readonly #heads = new Map<string, HeadState>();
   readonly #months = new Map<string, MonthChange>();
   readonly #holds: (string | number)[][] = [[], [], [], [], [], [], [], []];
-  readonly #settles: string[][] = [[], [], [], []];
+  readonly #settles: string[][] = [[], [], []];
   readonly #statements: Statement[] = [];
   readonly kinds: EvidenceKind[] = [];
 
@@ -52,7 +52,7 @@ export class Recording {
     columns[1]!.push(String(seq));
     columns[2]!.push(id);
     columns[3]!.push(kind);
-    columns[4]!.push(String(head.nowMs));
+    columns[4]!.push(head.now);
     columns[5]!.push(head.hash);
     columns[6]!.push(entryHashHex);
     columns[7]!.push(body);
@@ -103,13 +103,12 @@ export class Recording {
     columns[7]!.push(hold.keyHash ?? '');
   }
 
-  /** Settles a reservation: booked in full, released, or unknown. */
-  settle(accountId: string, receiptId: string, state: 'booked' | 'released' | 'unknown', nowMs: number): void {
+  /** Settles a reservation: booked in full or released (it is then gone), or unknown (it stays). */
+  settle(accountId: string, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
     const columns = this.#settles;
     columns[0]!.push(accountId);
     columns[1]!.push(receiptId);
     columns[2]!.push(state);
-    columns[3]!.push(String(nowMs));
   }
 
   /** Adds a statement for what happens rarely; it runs after the hot writes in the same transaction. */

@@ -1,0 +1,75 @@
+/** What a bucket says after a request was taken from it (or refused). */
+export interface BucketState {
+  readonly allowed: boolean;
+  /** The burst: how many requests a full bucket holds. */
+  readonly limit: number;
+  readonly remaining: number;
+  /** Whole seconds until the bucket is full again. */
+  readonly resetSeconds: number;
+  /** Whole seconds until the next request is allowed; 0 when this one was. */
+  readonly retryAfterSeconds: number;
+}
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+  rate: number;
+  burst: number;
+}
+
+/** Most buckets kept; full ones are forgotten first, since a new bucket is full anyway. */
+export const BUCKETS_MAX = 200_000;
+
+/**
+ * Token buckets by key, exact within this process; refill is continuous on the monotonic clock that the caller passes.
+ *
+ * Source: interface.md, Limits; contract §8.
+ */
+export class TokenBuckets {
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** Takes one request from the bucket of `key`, which refills at `rate` a second up to `burst`. */
+  take(key: string, rate: number, burst: number, nowMs: number): BucketState {
+    const bucket = this.#refilled(key, rate, burst, nowMs);
+    const allowed = bucket.tokens >= 1;
+    if (allowed) bucket.tokens -= 1;
+    return {
+      allowed,
+      limit: burst,
+      remaining: Math.floor(bucket.tokens),
+      resetSeconds: Math.ceil((burst - bucket.tokens) / rate),
+      retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil((1 - bucket.tokens) / rate)),
+    };
+  }
+
+  /** Takes one request from a bucket that was used before, with the limits it had then; undefined where there is none. */
+  takeKnown(key: string, nowMs: number): BucketState | undefined {
+    const bucket = this.#buckets.get(key);
+    return bucket === undefined ? undefined : this.take(key, bucket.rate, bucket.burst, nowMs);
+  }
+
+  #refilled(key: string, rate: number, burst: number, nowMs: number): Bucket {
+    const known = this.#buckets.get(key);
+    if (known === undefined) {
+      if (this.#buckets.size >= BUCKETS_MAX) this.#forget(nowMs);
+      const bucket = { tokens: burst, atMs: nowMs, rate, burst };
+      this.#buckets.set(key, bucket);
+      return bucket;
+    }
+    const elapsed = Math.max(0, nowMs - known.atMs);
+    known.tokens = Math.min(burst, known.tokens + (elapsed * rate) / 1000);
+    known.atMs = Math.max(known.atMs, nowMs);
+    known.rate = rate;
+    known.burst = burst;
+    return known;
+  }
+
+  #forget(nowMs: number): void {
+    for (const [key, bucket] of this.#buckets) {
+      const elapsed = nowMs - bucket.atMs;
+      if (bucket.tokens + (elapsed * bucket.rate) / 1000 >= bucket.burst) this.#buckets.delete(key);
+    }
+    // All in use: the least recently made goes, so that memory stays bounded whatever addresses are forged.
+    if (this.#buckets.size >= BUCKETS_MAX) this.#buckets.delete(this.#buckets.keys().next().value!);
+  }
+}
