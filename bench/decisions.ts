@@ -72,7 +72,10 @@ function wave(load: Load, from: number, settled: readonly Receipt[]): Promise<Re
       if (waiting === 0) resolve(receipts);
     };
     const answer = (reply: GatewayAnswer): void => {
-      if (reply.answer !== 'allow') return reject(new Error(`not allowed: ${JSON.stringify(reply)}`));
+      if (reply.answer !== 'allow') {
+        reject(new Error(`not allowed: ${JSON.stringify(reply)}`));
+        return;
+      }
       receipts.push({ account_id: reply.account_id, receipt_id: reply.receipt_id });
       one();
     };

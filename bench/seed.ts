@@ -61,14 +61,29 @@ const MAPPING = {
 
 const LIMIT = 1_000_000_000_000_000;
 
+/** What a seeded mandate allows (minor units of EUR); nearly everything where nothing is said. */
+export interface SeededLimits {
+  readonly per_action?: number;
+  readonly per_month?: number;
+  readonly escalation_threshold?: number | null;
+  readonly counterparties?: readonly string[];
+  readonly max_uses?: number | null;
+  readonly time_zone?: string;
+}
+
 /** Writes accounts as the admin API would, but without the people; the rate limit is raised as far as it goes. */
-export async function seedAccounts(sql: Sql, count: number, targetUrl: string): Promise<SeededAccount[]> {
+export async function seedAccounts(
+  sql: Sql,
+  count: number,
+  targetUrl: string,
+  limits: SeededLimits = {},
+): Promise<SeededAccount[]> {
   const accounts: SeededAccount[] = [];
-  for (let i = 0; i < count; i++) accounts.push(await seedAccount(sql, i, targetUrl));
+  for (let i = 0; i < count; i++) accounts.push(await seedAccount(sql, i, targetUrl, limits));
   return accounts;
 }
 
-async function seedAccount(sql: Sql, number: number, targetUrl: string): Promise<SeededAccount> {
+async function seedAccount(sql: Sql, number: number, targetUrl: string, limits: SeededLimits): Promise<SeededAccount> {
   const now = Date.now();
   const [accountId, mandateId] = [newTypeId('acc', now), newTypeId('mdt', now)];
   const [instanceId, toolId, token] = [newTypeId('gwi', now), newTypeId('tol', now), newSecretToken('gwt')];
@@ -78,23 +93,24 @@ async function seedAccount(sql: Sql, number: number, targetUrl: string): Promise
     version: 1,
     scope: ['payments.*'],
     currency: 'EUR',
-    per_action: LIMIT,
-    per_month: LIMIT,
-    escalation_threshold: null,
-    counterparties: [],
+    per_action: limits.per_action ?? LIMIT,
+    per_month: limits.per_month ?? LIMIT,
+    escalation_threshold: limits.escalation_threshold ?? null,
+    counterparties: [...(limits.counterparties ?? [])],
     agent_did: '',
-    time_zone: 'UTC',
+    time_zone: limits.time_zone ?? 'UTC',
     valid_until: null,
-    max_uses: null,
+    max_uses: limits.max_uses ?? null,
   };
   await sql.begin(async (tx) => {
     await tx`insert into accounts (account_id, email, password_hash, totp_sealed, created_at)
       values (${accountId}, ${`bench-${number}-${now}@example.test`}, 'none', ${Buffer.alloc(1)}, db_clock())`;
     await tx`insert into account_heads (account_id, at) values (${accountId}, db_clock())`;
-    await tx`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month, digest,
-        created_at, changed_at)
-      values (${accountId}, ${mandateId}, 'bench', 'active', ${terms.scope}, 'EUR', ${LIMIT}, ${LIMIT},
-        ${mandateDigest(terms)}, db_clock(), db_clock())`;
+    await tx`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month,
+        escalation_threshold, counterparties, time_zone, max_uses, digest, created_at, changed_at)
+      values (${accountId}, ${mandateId}, 'bench', 'active', ${terms.scope}, 'EUR', ${terms.per_action},
+        ${terms.per_month}, ${terms.escalation_threshold}, ${terms.counterparties}, ${terms.time_zone},
+        ${terms.max_uses}, ${mandateDigest(terms)}, db_clock(), db_clock())`;
     await tx`insert into gateway_instances (account_id, instance_id, mandate_id, name, status, target_url, token_hash,
         rate_per_second, rate_burst, created_at, changed_at)
       values (${accountId}, ${instanceId}, ${mandateId}, 'bench', 'active', ${targetUrl},

@@ -53,9 +53,7 @@ function actionText(action: DecisionRequest['action']): string {
 }
 
 function escalationText({ escalation }: DecisionRecord): string {
-  return escalation === null
-    ? 'null'
-    : `{"expires_at":${text(escalation.expires_at)},"id":${text(escalation.id)}}`;
+  return escalation === null ? 'null' : `{"expires_at":${text(escalation.expires_at)},"id":${text(escalation.id)}}`;
 }
 
 function grantText({ facts: { grant }, decidedBy }: DecisionRecord): string {

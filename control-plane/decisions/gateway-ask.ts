@@ -27,8 +27,8 @@ import {
   toolKey,
 } from './batch-state.ts';
 import { gatewayDecisionBody } from './decision-body.ts';
-import type { Recording } from './record.ts';
 import { recordEscalation } from './escalate.ts';
+import type { Recording } from './record.ts';
 import type { MandateVersion, ToolVersion, VersionCache } from './versions.ts';
 
 /** Most escalations that may be pending on a mandate (contract §6). */
@@ -66,12 +66,7 @@ export function answerGatewayAsk(
   const version = tool?.state === 'mapped' ? context.versions.tool(tool) : null;
   if (tool !== null && version !== null && !readByThis(ask, tool)) return mappingAnswer(tool, version, instance);
 
-  const bucket = context.buckets.take(
-    ask.token_hash,
-    instance.ratePerSecond,
-    instance.rateBurst,
-    context.monotonicMs,
-  );
+  const bucket = context.buckets.take(ask.token_hash, instance.ratePerSecond, instance.rateBurst, context.monotonicMs);
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   if (!bucket.allowed) {
     context.metrics.rateLimited('verify');
@@ -100,7 +95,11 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
   const request = decisionRequest(given, mandate);
   const facts = decisionFacts(context, given, mandate, request);
   const verdict = decide(facts, request);
-  if (verdict.decision === 'escalate' && verdict.standing === null && pendingOn(context.state, instance) >= PENDING_ESCALATIONS_MAX) {
+  if (
+    verdict.decision === 'escalate' &&
+    verdict.standing === null &&
+    pendingOn(context.state, instance) >= PENDING_ESCALATIONS_MAX
+  ) {
     const detail = `${PENDING_ESCALATIONS_MAX} escalations of this mandate wait for an answer; answer those first.`;
     return problem('too_many_escalations', detail, rate, null, 60);
   }
@@ -227,7 +226,8 @@ function keepKey(context: AskContext, given: Case, receiptId: string, keyHash: s
 
 function useGrant(context: AskContext, head: HeadState, ask: GatewayAsk, escalationId: string): void {
   const grant = grantOf(context.state, head, ask);
-  if (grant === undefined || grant.escalationId !== escalationId) throw new Error('an allow used a grant it was not given');
+  if (grant === undefined || grant.escalationId !== escalationId)
+    throw new Error('an allow used a grant it was not given');
   grant.status = 'used';
   const standing = context.state.escalations.find((known) => known.escalationId === escalationId);
   if (standing !== undefined) standing.status = 'used';
@@ -290,7 +290,13 @@ function earlierAnswer(
   }
   switch (known.state) {
     case 'in_flight':
-      return problem('idempotency_in_flight', 'The first request is still in flight; ask again later.', rate, receipt, 1);
+      return problem(
+        'idempotency_in_flight',
+        'The first request is still in flight; ask again later.',
+        rate,
+        receipt,
+        1,
+      );
     case 'unknown':
       return problem('outcome_unknown', 'What became of the first request is not known.', rate, receipt);
     case 'answered':

@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { ListenOptions } from 'node:net';
-import { secretHash, sameHash } from '../../core/secret-token.ts';
+import { sameHash, secretHash } from '../../core/secret-token.ts';
 import {
   type BatchAnswer,
   type BatchRequest,
   batchRequest,
+  type EscalationWaitAnswer,
   escalationBody,
   escalationWait,
-  type EscalationWaitAnswer,
   type GatewayAnswer,
   type GatewayAsk,
   INTERNAL_BATCH_PATH,
@@ -186,7 +186,10 @@ function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrive
         settled();
       };
       const route = options.routes.known(ask.token_hash);
-      if (route === undefined) return reply(UNAUTHENTICATED);
+      if (route === undefined) {
+        reply(UNAUTHENTICATED);
+        return;
+      }
       const deadlineMs = arrivedMs + ask.budget_ms;
       options.lanes.submit({ kind: 'ask', ...route, ask, deadlineMs, answer: reply });
     });

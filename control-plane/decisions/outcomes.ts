@@ -32,7 +32,11 @@ export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): 
   return true;
 }
 
-function moveAmount({ state, recording }: OutcomeContext, reservation: ReservationState, outcome: GatewayOutcome): void {
+function moveAmount(
+  { state, recording }: OutcomeContext,
+  reservation: ReservationState,
+  outcome: GatewayOutcome,
+): void {
   const { accountId, mandateId, month, amount } = reservation;
   if (outcome.outcome === 'unknown') return;
   const booked = outcome.outcome === 'booked' ? amount : 0;

@@ -1,7 +1,7 @@
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
 import type { Sql } from '../db/client.ts';
-import type { AppendedEntry } from './command.ts';
 import type { HeadState } from './batch-state.ts';
+import type { AppendedEntry } from './command.ts';
 
 /** Joins a column for `list_of()`: identifiers and JSON text cannot hold U+001F. */
 export function joined(values: readonly (string | number)[]): string {

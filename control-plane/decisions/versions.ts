@@ -72,7 +72,8 @@ export class VersionCache {
   async load(sql: Sql, instances: Iterable<InstanceState>, tools: Iterable<ToolState>): Promise<void> {
     const loads: Promise<void>[] = [];
     for (const instance of instances) {
-      if (!this.#mandates.has(mandateVersionKey(instance.mandate))) loads.push(this.#loadMandate(sql, instance.mandate));
+      if (!this.#mandates.has(mandateVersionKey(instance.mandate)))
+        loads.push(this.#loadMandate(sql, instance.mandate));
       if (!this.#targets.has(targetVersionKey(instance))) loads.push(this.#loadTarget(sql, instance));
     }
     for (const tool of tools) {
