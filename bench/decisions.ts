@@ -5,6 +5,7 @@ import { Lanes } from '../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../control-plane/rate-limit/buckets.ts';
 import type { GatewayAnswer, GatewayAsk } from '../core/wire.ts';
+import { cpuMicroseconds } from './cpu.ts';
 import { benchDatabase, median, type SeededAccount, seedAccounts } from './seed.ts';
 
 /**
@@ -122,9 +123,16 @@ async function main(): Promise<void> {
       const lanes = new Lanes({ ...dependencies, batchMax: values.outcomes ? batch * 2 : batch });
       const load = { lanes, accounts, asks: accounts.map(askOf), batch };
       await rate(load, 0.5);
+      const before = [process.cpuUsage().user + process.cpuUsage().system, cpuMicroseconds(database.pid)];
       const perSecond = await rate(load, Number(values.seconds));
+      const decisions = perSecond * Number(values.seconds);
+      const ours = (process.cpuUsage().user + process.cpuUsage().system - before[0]!) / decisions;
+      const theirs = (cpuMicroseconds(database.pid) - before[1]!) / decisions;
       results.get(batch)!.push(perSecond);
-      console.log(`round ${round + 1} batch ${batch}: ${Math.round(perSecond)}/s`);
+      console.log(
+        `round ${round + 1} batch ${batch}: ${Math.round(perSecond)}/s, CPU us a decision: ` +
+          `control plane ${ours.toFixed(1)}, PostgreSQL ${theirs.toFixed(1)}`,
+      );
       await lanes.close();
     }
   }

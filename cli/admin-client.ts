@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { CliError } from './cli-error.ts';
+import { printable } from './output.ts';
+
+/** A JSON object of an answer. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+/** An answer: its text as the server wrote it (amounts keep their digits), and the same parsed. */
+export interface Answer {
+  readonly text: string;
+  readonly value: JsonRecord;
+}
+
+const ANSWER_TIMEOUT_MS = 30_000;
+const RATE_LIMIT_ATTEMPTS = 20;
+const RATE_LIMIT_WAIT_MAX_S = 30;
+
+/** Speaks the control plane's admin API; a session token is sent to this address only, redirects are not followed. */
+export class AdminClient {
+  readonly controlUrl: string;
+  readonly #token: string | null;
+
+  constructor(controlUrl: string, token: string | null) {
+    this.controlUrl = controlUrl;
+    this.#token = token;
+  }
+
+  /** @throws CliError with the server's reason and what to do next */
+  get(path: string): Promise<Answer> {
+    return this.#request('GET', path, undefined);
+  }
+
+  /**
+   * Sends JSON text (not a value: amounts are written with the digits they were given in).
+   *
+   * @throws CliError with the server's reason and what to do next
+   */
+  send(method: 'POST' | 'PUT' | 'PATCH', path: string, body = '{}'): Promise<Answer> {
+    return this.#request(method, path, body);
+  }
+
+  async #request(method: string, path: string, body: string | undefined): Promise<Answer> {
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await this.#fetch(method, path, body);
+      const text = await response.text().catch((error: unknown) => {
+        throw this.#unreachable(error);
+      });
+      if (response.ok) return this.#answer(text);
+      const wait = Number(response.headers.get('retry-after') ?? '1');
+      const again = method === 'GET' && response.status === 429 && attempt < RATE_LIMIT_ATTEMPTS;
+      if (!again || !(wait <= RATE_LIMIT_WAIT_MAX_S)) throw refusal(response.status, text, this.controlUrl);
+      await delay(Math.max(wait, 1) * 1000);
+    }
+  }
+
+  async #fetch(method: string, path: string, body: string | undefined): Promise<Response> {
+    const headers: Record<string, string> = { accept: 'application/json' };
+    if (this.#token !== null) headers['authorization'] = `Bearer ${this.#token}`;
+    if (body !== undefined) headers['content-type'] = 'application/json';
+    try {
+      return await fetch(`${this.controlUrl}${path}`, {
+        method,
+        headers,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+        ...(body === undefined ? {} : { body }),
+      });
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  #answer(text: string): Answer {
+    if (text === '') return { text: '{}', value: {} };
+    const value = parseObject(text);
+    if (value !== null) return { text: text.trim(), value };
+    throw new CliError(`${this.controlUrl} answered with something that is not JSON.`, {
+      next: 'Set MANDATE_CONTROL_URL to the address of a control plane.',
+    });
+  }
+
+  #unreachable(error: unknown): CliError {
+    return new CliError(`The control plane at ${this.controlUrl} cannot be reached (${failure(error)}).`, {
+      code: 'control_plane_unreachable',
+      next: 'Start it with `mandate up`, or set MANDATE_CONTROL_URL to where it runs.',
+      cause: error,
+    });
+  }
+}
+
+function failure(error: unknown): string {
+  if (!(error instanceof Error)) return 'no connection';
+  if (error.name === 'TimeoutError') return `no answer within ${ANSWER_TIMEOUT_MS / 1000} s`;
+  const cause = error.cause;
+  if (typeof cause === 'object' && cause !== null && 'code' in cause) return String(cause.code);
+  return error.message;
+}
+
+/** Turns an answer that is not 2xx into an error; the problem document is kept as it is for `--json`. */
+function refusal(status: number, text: string, controlUrl: string): CliError {
+  const problem = parseObject(text);
+  if (problem === null || typeof problem['error'] !== 'string') {
+    return new CliError(`${controlUrl} answered with status ${status} and no reason.`, {
+      next: 'Set MANDATE_CONTROL_URL to the address of a control plane.',
+    });
+  }
+  const detail = printable(String(problem['detail'] ?? problem['title'] ?? problem['error']));
+  const listed = Array.isArray(problem['fields']) ? (problem['fields'] as unknown[]).map(fieldLine) : [];
+  const next = nextStep(problem['error']);
+  return new CliError([detail, ...listed].join('\n'), { json: text.trim(), ...(next === undefined ? {} : { next }) });
+}
+
+function fieldLine(value: unknown): string {
+  const { field, message } = value as { field?: unknown; message?: unknown };
+  return `  ${printable(String(field))}: ${printable(String(message))}`;
+}
+
+function nextStep(code: string): string | undefined {
+  switch (code) {
+    case 'unauthenticated':
+      return 'Sign in with `mandate login --email <address>`, or set MANDATE_TOKEN to a valid session token.';
+    case 'rate_limited':
+    case 'locked_out':
+      return 'Wait a moment, then try again.';
+    case 'not_found':
+      return 'List what there is with the `list` command of the same noun.';
+    case 'not_decidable':
+    case 'overloaded':
+      return 'See what is wrong with `mandate doctor`.';
+    default:
+      return undefined;
+  }
+}
+
+function parseObject(text: string): JsonRecord | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonRecord) : null;
+  } catch {
+    return null;
+  }
+}

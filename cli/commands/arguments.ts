@@ -1,0 +1,32 @@
+import { isTypeId, type TypeIdPrefix } from '../../core/type-id.ts';
+import { usageError } from '../cli-error.ts';
+
+const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
+  mdt: 'mandate',
+  gwi: 'gateway instance',
+  esc: 'escalation',
+};
+
+/**
+ * An identifier as it may go into a path.
+ *
+ * @throws CliError (usage) for anything but an identifier of this kind
+ */
+export function idArgument(value: string, prefix: TypeIdPrefix): string {
+  if (isTypeId(value, prefix)) return value;
+  throw usageError(
+    `${JSON.stringify(value.slice(0, 100))} is not the id of a ${NOUNS[prefix] ?? prefix}.`,
+    `It begins with ${prefix}_ and has 26 characters after that; the \`list\` command shows the ones there are.`,
+  );
+}
+
+/** Collects an option that may be given more than once. */
+export function collect(value: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), value];
+}
+
+/** Collects a comma-separated option that may be given more than once. */
+export function commaList(value: string, before: string[] | undefined): string[] {
+  const parts = value.split(',').map((part) => part.trim());
+  return [...(before ?? []), ...parts.filter((part) => part !== '')];
+}

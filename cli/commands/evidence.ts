@@ -1,0 +1,118 @@
+import type { Command } from 'commander';
+import { CHAIN_START, type ChainHead, chainProblem, type StoredEntry } from '../../core/evidence.ts';
+import type { AdminClient, JsonRecord } from '../admin-client.ts';
+import { CliError } from '../cli-error.ts';
+import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
+import { printable, table } from '../output.ts';
+import { Progress } from '../progress.ts';
+
+const PAGE_ENTRIES = 1000;
+
+/** `mandate evidence …`: the append-only record of everything that was decided and changed. */
+export function registerEvidence(program: Command, invocation: Invocation): void {
+  const evidence = program.command('evidence').description('the hash-chained record of all that happened');
+  evidence
+    .command('list')
+    .description('list entries in the order of the chain')
+    .option('--from-seq <n>', 'begin at this entry')
+    .option('--limit <n>', 'at most so many')
+    .option('--kind <kind>', 'only this kind, such as decision or mandate.suspended')
+    .action(async (options: { fromSeq?: string; limit?: string; kind?: string }) => {
+      const query = new URLSearchParams();
+      if (options.fromSeq !== undefined) query.set('from_seq', options.fromSeq);
+      if (options.limit !== undefined) query.set('limit', options.limit);
+      if (options.kind !== undefined) query.set('kind', options.kind);
+      const path = `/admin/evidence${query.size > 0 ? `?${query}` : ''}`;
+      invocation.show(await (await invocation.client()).get(path), (value) => entryTable(recordsOf(value, 'entries')));
+    });
+  evidence
+    .command('verify')
+    .description('read the whole chain and recompute every hash here')
+    .action(() => verify(invocation));
+}
+
+async function verify(invocation: Invocation): Promise<void> {
+  const progress = new Progress(invocation.io, 'Checking evidence', !invocation.json);
+  const result = await verifyChain(await invocation.client(), (done, all) => progress.update(done, all));
+  progress.end();
+  if (result.broken !== null) throw brokenChain(result.broken);
+  const text = JSON.stringify({ intact: true, entries: result.entries, hash: result.hash });
+  invocation.show({ text, value: {} }, () => `${result.entries} entries, chain intact (head ${result.hash})\n`);
+}
+
+/** The first entry at which a chain is broken; `id` is empty where there is no such entry. */
+export interface Break {
+  readonly seq: number;
+  readonly id: string;
+  readonly problem: string;
+}
+
+/**
+ * Reads an account's chain from its beginning and checks each entry against the one before, and the last one against
+ * the head as it was told at the beginning; entries that were appended meanwhile are left for the next time.
+ */
+export async function verifyChain(
+  client: AdminClient,
+  onProgress: (done: number, all: number) => void = () => {},
+): Promise<{ entries: number; hash: string; broken: Break | null }> {
+  const account = (await client.get('/admin/account')).value;
+  const told = recordOf(account, 'evidence');
+  const [size, hash] = [Number(told['size']), String(told['hash'])];
+  let head: ChainHead = { size: 0, hash: CHAIN_START, atMs: 0 };
+  const broken = (entry: { seq: number; id: string }, problem: string) => {
+    return { entries: head.size, hash: head.hash, broken: { seq: entry.seq, id: entry.id, problem } };
+  };
+  while (head.size < size) {
+    const page = await client.get(`/admin/evidence?from_seq=${head.size}&limit=${PAGE_ENTRIES}`);
+    const entries = recordsOf(page.value, 'entries').slice(0, size - head.size);
+    if (entries.length === 0) return broken({ seq: head.size, id: '' }, 'entry is missing');
+    for (const item of entries) {
+      const entry = storedEntry(item);
+      if (entry === null) return broken({ seq: head.size, id: '' }, 'entry is not of the known form');
+      const problem = entry.account === account['account_id'] ? chainProblem(head, entry) : 'of another account';
+      if (problem !== null) return broken({ seq: head.size, id: entry.id }, problem);
+      head = { size: head.size + 1, hash: entry.hash, atMs: Date.parse(entry.at) };
+    }
+    onProgress(head.size, size);
+  }
+  if (head.hash === hash) return { entries: head.size, hash, broken: null };
+  return broken({ seq: head.size - 1, id: '' }, 'the head names another hash than the last entry has');
+}
+
+/** An entry as `core/evidence.ts` checks it; its members are exactly what is hashed, so nothing else may be odd. */
+function storedEntry(item: JsonRecord): StoredEntry | null {
+  const { account, seq, id, kind, at, prev, body, hash } = item;
+  const texts = [account, id, kind, at, prev, body, hash];
+  if (!texts.every((value) => typeof value === 'string') || !Number.isSafeInteger(seq)) return null;
+  const plain = [account, id, kind, at, prev].every((value) => /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/.test(String(value)));
+  return plain ? (item as unknown as StoredEntry) : null;
+}
+
+function brokenChain(found: Break): CliError {
+  const entry = found.id === '' ? `entry ${found.seq}` : `entry ${found.seq} (${printable(found.id)})`;
+  return new CliError(`The chain is broken at ${entry}: ${found.problem}.`, {
+    next: 'Everything before it is intact. Keep the database as it is and find out who could write to it.',
+    json: JSON.stringify({ error: 'chain_broken', intact: false, ...found }),
+  });
+}
+
+function entryTable(entries: readonly JsonRecord[]): string {
+  if (entries.length === 0) return 'No entries.\n';
+  const rows = entries.map((entry) => [entry['seq'], entry['at'], entry['kind'], summary(entry), entry['id']]);
+  return table(['seq', 'at', 'kind', 'what', 'id'], rows, [0]);
+}
+
+/** The members of a body that say most, in a line. */
+function summary(entry: JsonRecord): string {
+  let body: unknown;
+  try {
+    body = JSON.parse(String(entry['body']));
+  } catch {
+    return '';
+  }
+  if (typeof body !== 'object' || body === null) return '';
+  const values = body as Record<string, unknown>;
+  const telling = ['decision', 'code', 'outcome', 'name', 'mandate_id', 'instance_id', 'escalation_id', 'reason'];
+  const shown = telling.map((name) => values[name]).filter((value) => typeof value === 'string' && value !== '');
+  return shown.slice(0, 3).join(' ');
+}

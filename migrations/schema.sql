@@ -1,0 +1,608 @@
+-- Generated from the migrations; do not edit.
+
+CREATE OR REPLACE FUNCTION public.db_clock()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$ select date_trunc('milliseconds', clock_timestamp()) $function$
+;
+
+CREATE OR REPLACE FUNCTION public.decision_facts(p_accounts text, p_instance_accounts text, p_instances text, p_tool_accounts text, p_tool_instances text, p_tool_keys text, p_receipt_accounts text, p_receipts text, p_key_accounts text, p_key_subjects text, p_keys text, p_token_accounts text, p_tokens text, OUT now_ms bigint, OUT heads json, OUT instances json, OUT tools json, OUT escalations json, OUT reservations json, OUT answers json, OUT grants json)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz;
+begin
+  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at))) into heads
+  from (
+    select * from account_heads where account_id = any (list_of(p_accounts)) order by account_id for no key update
+  ) h;
+  v_now := db_clock();
+  now_ms := epoch_ms(v_now);
+
+  if p_instances <> '' then
+    select json_agg(json_build_array(
+      i.account_id, i.instance_id, i.status, encode(i.token_hash, 'hex'), i.config_version, i.template_shapes,
+      i.unmapped_tools, i.rate_per_second, i.rate_burst, m.mandate_id, m.version, m.status, m.uses,
+      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null)) into instances
+    from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
+    join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
+    join mandates m on m.account_id = i.account_id and m.mandate_id = i.mandate_id
+    join account_heads h on h.account_id = i.account_id
+    cross join lateral (
+      select date_trunc('month', greatest(v_now, h.at) at time zone m.time_zone)::date as month
+    ) k
+    left join mandate_months u on u.account_id = m.account_id and u.mandate_id = m.mandate_id and u.month = k.month;
+
+    select json_agg(json_build_array(
+      e.account_id, e.escalation_id, e.mandate_id, e.subject_id, e.ctx, e.status,
+      epoch_ms(e.created_at), epoch_ms(e.expires_at), epoch_ms(e.closes_at)) order by e.created_at) into escalations
+    from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
+    join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
+    join escalations e on e.account_id = i.account_id and e.mandate_id = i.mandate_id and e.closes_at > v_now;
+  end if;
+
+  if p_tool_keys <> '' then
+    select json_agg(json_build_array(t.account_id, t.instance_id, t.key, t.tool_id, t.state, t.version)) into tools
+    from unnest(list_of(p_tool_accounts), list_of(p_tool_instances), list_of(p_tool_keys))
+      as asked (account_id, instance_id, key)
+    join tools t on t.account_id = asked.account_id and t.instance_id = asked.instance_id and t.key = asked.key;
+  end if;
+
+  if p_receipts <> '' then
+    select json_agg(json_build_array(
+      r.account_id, r.receipt_id, r.mandate_id, r.month, r.subject_id, r.amount, r.state,
+      encode(r.idempotency_key, 'hex'))) into reservations
+    from unnest(list_of(p_receipt_accounts), list_of(p_receipts)) as asked (account_id, receipt_id)
+    join reservations r on r.account_id = asked.account_id and r.receipt_id = asked.receipt_id
+    where r.path = 'gateway';
+  end if;
+
+  if p_keys <> '' then
+    select json_agg(json_build_array(
+      a.subject_id, encode(a.key_hash, 'hex'), encode(a.request_digest, 'hex'), a.receipt_id, a.state, a.status,
+      a.headers, translate(encode(a.body, 'base64'), E'\n', ''))) into answers
+    from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys))
+      as asked (account_id, subject_id, key)
+    join idempotency_answers a on a.account_id = asked.account_id and a.subject_id = asked.subject_id
+      and a.key_hash = decode(asked.key, 'hex') and a.expires_at > v_now;
+  end if;
+
+  if p_tokens <> '' then
+    select json_agg(json_build_array(
+      e.account_id, encode(e.token_hash, 'hex'), e.escalation_id, e.mandate_id, e.subject_id, e.ctx, e.status,
+      epoch_ms(e.closes_at), e.decided_by)) into grants
+    from unnest(list_of(p_token_accounts), list_of(p_tokens)) as asked (account_id, token)
+    join escalations e on e.account_id = asked.account_id and e.token_hash = decode(asked.token, 'hex');
+  end if;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.epoch_ms(at timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$ select (extract(epoch from at) * 1000)::bigint $function$
+;
+
+CREATE OR REPLACE FUNCTION public.evidence_continues_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_form text;
+  v_latest text := rfc3339(db_clock());
+  v_wrong record;
+begin
+  select evidence_form_problem(array_agg(distinct a.account_id), array_agg(distinct a.kind), array_agg(distinct a.at),
+    string_agg(a.id, ''), max(octet_length(a.body)),
+    case when min(octet_length(a.id)) = max(octet_length(a.id)) then min(octet_length(a.id)) end) into v_form
+  from added a;
+  if v_form is not null then
+    raise exception 'evidence refused: %', v_form using errcode = 'integrity_constraint_violation';
+  end if;
+  select x.account_id, x.seq, x.problem into v_wrong from (
+    select n.account_id, n.seq, case
+        when n.seq > 0 and coalesce(n.before_hash, p.hash) is null then 'seq does not continue the chain'
+        when n.before_seq <> n.seq - 1 or n.seq < 0 then 'seq does not continue the chain'
+        when n.prev is distinct from case when n.seq = 0 then decode(repeat('00', 32), 'hex')
+          else coalesce(n.before_hash, p.hash) end then 'prev is not the hash of the entry before'
+        when n.at < coalesce(n.before_at, p.at) then 'time goes back'
+        -- A clock that was set back does not stop an account: its time then stands still until the clock is back.
+        when n.at > greatest(v_latest, coalesce(n.before_at, p.at)) then 'time is ahead of the database clock'
+        when n.hash is distinct from evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body)
+          then 'hash is not the hash of the entry'
+      end as problem
+    from (
+      select a.*, lag(a.hash) over w as before_hash, lag(a.seq) over w as before_seq, lag(a.at) over w as before_at
+      from added a window w as (partition by a.account_id order by a.seq)
+    ) n
+    left join evidence p on n.before_seq is null and p.account_id = n.account_id and p.seq = n.seq - 1
+  ) x where x.problem is not null order by x.account_id, x.seq limit 1;
+  if found then
+    raise exception 'evidence refused: entry % of account %: %', v_wrong.seq, v_wrong.account_id, v_wrong.problem
+      using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.evidence_form_problem(accounts text[], kinds text[], ats text[], ids text, longest integer, id_length integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select case
+    when exists (select from unnest(accounts) a where a !~ '^acc_[0-9a-z]{26}$') then 'account is not an identifier'
+    when exists (select from unnest(kinds) k where k !~ '^[a-z_]+([.][a-z_]+)*$') then 'kind is not a dotted name'
+    when exists (select from unnest(ats) t where t !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'
+      or rfc3339(t::timestamptz) <> t) then 'at is not a canonical time'
+    when ids ~ '[^0-9a-z_]' or (ids is not null and id_length is distinct from 30) then 'id is not an identifier'
+    when longest > 65536 then 'body is longer than 65536 bytes'
+  end
+$function$
+;
+
+CREATE OR REPLACE FUNCTION public.evidence_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'evidence is append-only: % refused', tg_op using errcode = 'integrity_constraint_violation';
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.evidence_leaf_hash(account_id text, seq bigint, id text, kind text, at text, prev bytea, body text)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select sha256('\x00'::bytea || convert_to(
+    '{"account":"' || account_id || '","at":"' || at || '","body":' || body || ',"id":"' || id || '","kind":"' || kind
+    || '","prev":"' || encode(prev, 'hex') || '","seq":' || seq::text || '}', 'UTF8'))
+$function$
+;
+
+CREATE OR REPLACE FUNCTION public.list_of(joined text)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select string_to_array(joined, E'\x1f') $function$
+;
+
+CREATE OR REPLACE FUNCTION public.ms_time(ms text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select to_timestamp(ms::double precision / 1000) $function$
+;
+
+CREATE OR REPLACE FUNCTION public.record_decisions(p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text, p_head_accounts text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text, p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text, p_settle_accounts text, p_settle_receipts text, p_settle_states text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_over record;
+begin
+  insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
+  select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
+  from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
+    list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
+
+  update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
+  from unnest(list_of(p_head_accounts), list_of(p_head_sizes), list_of(p_head_hashes), list_of(p_head_ats))
+    as n (account_id, size, hash, at)
+  where h.account_id = n.account_id;
+
+  if p_month_accounts <> '' then
+    insert into mandate_months as k (account_id, mandate_id, month, reserved, booked, allows)
+    select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
+    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
+      as n (account_id, mandate_id, month)
+    where not exists (select from mandate_months k where k.account_id = n.account_id
+      and k.mandate_id = n.mandate_id and k.month = n.month::date);
+
+    with changed as (
+      update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
+        allows = k.allows + n.allows::bigint
+      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
+        list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
+      where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
+      returning k.account_id, k.mandate_id, k.reserved + k.booked as used, n.reserved::bigint + n.booked::bigint as more
+    )
+    select c.mandate_id, c.used, m.per_month into v_over
+    from changed c join mandates m on m.account_id = c.account_id and m.mandate_id = c.mandate_id
+    where c.more > 0 and c.used > m.per_month limit 1;
+    if found then
+      raise exception 'refused: the month of mandate % would hold % of %', v_over.mandate_id, v_over.used,
+        v_over.per_month using errcode = 'integrity_constraint_violation';
+    end if;
+  end if;
+
+  if p_hold_accounts <> '' then
+    insert into reservations (account_id, receipt_id, mandate_id, month, path, subject_id, idempotency_key, amount,
+      state, reserved_at, due_at)
+    select n.account_id, n.receipt_id, n.mandate_id, n.month::date, 'gateway', n.subject_id,
+      decode(nullif(n.key, ''), 'hex'), n.amount::bigint, 'reserved', ms_time(n.at),
+      ms_time(n.at) + p_hold_due_ms * interval '1 millisecond'
+    from unnest(list_of(p_hold_accounts), list_of(p_hold_receipts), list_of(p_hold_mandates), list_of(p_hold_months),
+      list_of(p_hold_subjects), list_of(p_hold_amounts), list_of(p_hold_ats), list_of(p_hold_keys))
+      as n (account_id, receipt_id, mandate_id, month, subject_id, amount, at, key);
+  end if;
+
+  if p_settle_accounts <> '' then
+    delete from reservations r
+    using unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
+      as n (account_id, receipt_id, state)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state <> 'unknown';
+
+    if p_settle_states like '%unknown%' then
+      update reservations r set state = n.state
+      from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
+        as n (account_id, receipt_id, state)
+      where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state = 'unknown';
+    end if;
+  end if;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.rfc3339(moment timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $function$
+;
+
+create table public.account_heads (
+  account_id text collate "C" not null,
+  size bigint default 0 not null,
+  hash bytea default decode(repeat('00'::text, 32), 'hex'::text) not null,
+  at timestamp with time zone not null,
+  constraint account_heads_hash_check CHECK ((octet_length(hash) = 32)),
+  constraint account_heads_size_check CHECK ((size >= 0)),
+  constraint account_heads_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint account_heads_pkey PRIMARY KEY (account_id)
+);
+
+create table public.accounts (
+  account_id text collate "C" not null,
+  email text not null,
+  password_hash text not null,
+  totp_sealed bytea not null,
+  totp_last_step bigint default 0 not null,
+  second_factor_at timestamp with time zone,
+  failed_attempts integer default 0 not null,
+  locked_until timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint accounts_account_id_check CHECK ((account_id ~ '^acc_[0-9a-hjkmnp-tv-z]{26}$'::text)),
+  constraint accounts_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 254)))),
+  constraint accounts_failed_attempts_check CHECK ((failed_attempts >= 0)),
+  constraint accounts_pkey PRIMARY KEY (account_id),
+  constraint accounts_email_key UNIQUE (email)
+);
+
+create table public.escalations (
+  account_id text collate "C" not null,
+  escalation_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  subject_id text collate "C" not null,
+  ctx text not null,
+  status text not null,
+  action jsonb not null,
+  request jsonb,
+  request_body bytea,
+  receipt_id text collate "C" not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  closes_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  decided_by text,
+  reason text,
+  token_hash bytea,
+  used_at timestamp with time zone,
+  constraint escalations_check CHECK (((status <> ALL (ARRAY['approved'::text, 'used'::text])) OR (token_hash IS NOT NULL))),
+  constraint escalations_check1 CHECK (((status = 'used'::text) = (used_at IS NOT NULL))),
+  constraint escalations_escalation_id_check CHECK ((escalation_id ~ '^esc_[0-9a-z]{26}$'::text)),
+  constraint escalations_reason_check CHECK ((length(reason) <= 500)),
+  constraint escalations_request_body_check CHECK ((octet_length(request_body) <= 65536)),
+  constraint escalations_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text, 'expired'::text, 'used'::text]))),
+  constraint escalations_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint escalations_pkey PRIMARY KEY (account_id, escalation_id)
+);
+
+create table public.evidence (
+  account_id text collate "C" not null,
+  seq bigint not null,
+  id text collate "C" not null,
+  kind text collate "C" not null,
+  at text collate "C" not null,
+  prev bytea not null,
+  hash bytea not null,
+  body text not null,
+  constraint evidence_pkey PRIMARY KEY (account_id, seq)
+) partition by HASH (account_id);
+
+create table public.evidence_p0 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 0);
+
+create table public.evidence_p1 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 1);
+
+create table public.evidence_p2 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 2);
+
+create table public.evidence_p3 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 3);
+
+create table public.evidence_p4 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 4);
+
+create table public.evidence_p5 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 5);
+
+create table public.evidence_p6 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 6);
+
+create table public.evidence_p7 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 7);
+
+create table public.gateway_instances (
+  account_id text collate "C" not null,
+  instance_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  name text not null,
+  status text not null,
+  target_url text not null,
+  token_hash bytea not null,
+  credential_header text,
+  credential_sealed bytea,
+  config_version integer default 1 not null,
+  tools_version integer default 1 not null,
+  template_shapes text[] default '{}'::text[] not null,
+  unmapped_tools integer default 0 not null,
+  rate_per_second integer default 100 not null,
+  rate_burst integer default 500 not null,
+  created_at timestamp with time zone not null,
+  changed_at timestamp with time zone not null,
+  constraint gateway_instances_check CHECK (((credential_header IS NULL) = (credential_sealed IS NULL))),
+  constraint gateway_instances_instance_id_check CHECK ((instance_id ~ '^gwi_[0-9a-z]{26}$'::text)),
+  constraint gateway_instances_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint gateway_instances_rate_burst_check CHECK (((rate_burst >= 1) AND (rate_burst <= 1000000))),
+  constraint gateway_instances_rate_per_second_check CHECK (((rate_per_second >= 1) AND (rate_per_second <= 1000000))),
+  constraint gateway_instances_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+  constraint gateway_instances_target_url_check CHECK ((length(target_url) <= 2048)),
+  constraint gateway_instances_template_shapes_check CHECK ((cardinality(template_shapes) <= 64)),
+  constraint gateway_instances_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint gateway_instances_unmapped_tools_check CHECK (((unmapped_tools >= 0) AND (unmapped_tools <= 500))),
+  constraint gateway_instances_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint gateway_instances_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id),
+  constraint gateway_instances_pkey PRIMARY KEY (account_id, instance_id)
+);
+
+create table public.idempotency_answers (
+  account_id text collate "C" not null,
+  subject_id text collate "C" not null,
+  key_hash bytea not null,
+  request_digest bytea not null,
+  receipt_id text collate "C" not null,
+  state text not null,
+  status integer,
+  headers jsonb,
+  body bytea,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint idempotency_answers_body_check CHECK ((octet_length(body) <= 262144)),
+  constraint idempotency_answers_check CHECK (((state <> 'answered'::text) OR (status IS NOT NULL))),
+  constraint idempotency_answers_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+  constraint idempotency_answers_request_digest_check CHECK ((octet_length(request_digest) = 32)),
+  constraint idempotency_answers_state_check CHECK ((state = ANY (ARRAY['in_flight'::text, 'answered'::text, 'unknown'::text]))),
+  constraint idempotency_answers_status_check CHECK (((status >= 100) AND (status <= 599))),
+  constraint idempotency_answers_pkey PRIMARY KEY (account_id, subject_id, key_hash)
+);
+
+create table public.installation (
+  only_row boolean default true not null,
+  master_key_check bytea not null,
+  created_at timestamp with time zone not null,
+  constraint installation_master_key_check_check CHECK ((octet_length(master_key_check) = 32)),
+  constraint installation_only_row_check CHECK (only_row),
+  constraint installation_pkey PRIMARY KEY (only_row)
+);
+
+create table public.mandate_months (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  month date not null,
+  reserved bigint not null,
+  booked bigint not null,
+  allows bigint not null,
+  constraint mandate_months_allows_check CHECK ((allows >= 0)),
+  constraint mandate_months_booked_check CHECK ((booked >= 0)),
+  constraint mandate_months_month_check CHECK ((month = date_trunc('month'::text, (month)::timestamp with time zone))),
+  constraint mandate_months_reserved_check CHECK ((reserved >= 0)),
+  constraint mandate_months_pkey PRIMARY KEY (account_id, mandate_id, month)
+) with (fillfactor=70);
+
+create table public.mandates (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  version integer default 1 not null,
+  name text not null,
+  status text not null,
+  scope text[] not null,
+  currency character(3) not null,
+  per_action bigint not null,
+  per_month bigint not null,
+  escalation_threshold bigint,
+  counterparties text[] default '{}'::text[] not null,
+  agent_did text default ''::text not null,
+  time_zone text default 'UTC'::text not null,
+  valid_until timestamp with time zone,
+  max_uses bigint,
+  uses bigint default 0 not null,
+  digest text not null,
+  created_at timestamp with time zone not null,
+  changed_at timestamp with time zone not null,
+  constraint mandates_check CHECK (((max_uses IS NULL) OR (uses <= max_uses))),
+  constraint mandates_counterparties_check CHECK ((cardinality(counterparties) <= 1000)),
+  constraint mandates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint mandates_escalation_threshold_check CHECK (((escalation_threshold >= 0) AND (escalation_threshold <= '1000000000000000'::bigint))),
+  constraint mandates_mandate_id_check CHECK ((mandate_id ~ '^mdt_[0-9a-z]{26}$'::text)),
+  constraint mandates_max_uses_check CHECK ((max_uses >= 1)),
+  constraint mandates_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint mandates_per_action_check CHECK (((per_action >= 0) AND (per_action <= '1000000000000000'::bigint))),
+  constraint mandates_per_month_check CHECK (((per_month >= 0) AND (per_month <= '1000000000000000'::bigint))),
+  constraint mandates_scope_check CHECK (((cardinality(scope) >= 1) AND (cardinality(scope) <= 100))),
+  constraint mandates_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text, 'expired'::text, 'consumed'::text, 'revoked'::text]))),
+  constraint mandates_uses_check CHECK ((uses >= 0)),
+  constraint mandates_version_check CHECK ((version >= 1)),
+  constraint mandates_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint mandates_pkey PRIMARY KEY (account_id, mandate_id)
+);
+
+create table public.reservations (
+  account_id text collate "C" not null,
+  receipt_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  month date not null,
+  path text not null,
+  subject_id text collate "C" not null,
+  idempotency_key bytea,
+  amount bigint not null,
+  state text not null,
+  reserved_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  constraint reservations_amount_check CHECK (((amount >= 0) AND (amount <= '1000000000000000'::bigint))),
+  constraint reservations_idempotency_key_check CHECK ((octet_length(idempotency_key) = 32)),
+  constraint reservations_path_check CHECK ((path = ANY (ARRAY['gateway'::text, 'verify'::text]))),
+  constraint reservations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'unknown'::text]))),
+  constraint reservations_pkey PRIMARY KEY (account_id, receipt_id)
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000);
+
+create table public.schema_migrations (
+  version integer not null,
+  name text not null,
+  checksum text not null,
+  applied_at timestamp with time zone default now() not null,
+  constraint schema_migrations_checksum_check CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
+  constraint schema_migrations_version_check CHECK ((version >= 1)),
+  constraint schema_migrations_pkey PRIMARY KEY (version)
+);
+
+create table public.sessions (
+  account_id text collate "C" not null,
+  session_id text collate "C" not null,
+  token_hash bytea not null,
+  created_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint sessions_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint sessions_pkey PRIMARY KEY (account_id, session_id)
+);
+
+create table public.token_routes (
+  token_hash bytea not null,
+  kind text not null,
+  account_id text collate "C" not null,
+  subject_id text collate "C" not null,
+  constraint token_routes_kind_check CHECK ((kind = ANY (ARRAY['gateway'::text, 'session'::text, 'api_key'::text]))),
+  constraint token_routes_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint token_routes_pkey PRIMARY KEY (token_hash)
+);
+
+create table public.tools (
+  account_id text collate "C" not null,
+  instance_id text collate "C" not null,
+  key text collate "C" not null,
+  tool_id text collate "C" not null,
+  pattern text not null,
+  shape text,
+  state text not null,
+  version integer default 1 not null,
+  mapping jsonb,
+  created_at timestamp with time zone not null,
+  changed_at timestamp with time zone not null,
+  constraint tools_check CHECK (((state = 'mapped'::text) = (mapping IS NOT NULL))),
+  constraint tools_key_check CHECK ((length(key) <= 2200)),
+  constraint tools_state_check CHECK ((state = ANY (ARRAY['unmapped'::text, 'mapped'::text, 'blocked'::text]))),
+  constraint tools_tool_id_check CHECK ((tool_id ~ '^tol_[0-9a-z]{26}$'::text)),
+  constraint tools_version_check CHECK ((version >= 1)),
+  constraint tools_account_id_instance_id_fkey FOREIGN KEY (account_id, instance_id) REFERENCES public.gateway_instances(account_id, instance_id),
+  constraint tools_pkey PRIMARY KEY (account_id, instance_id, key)
+);
+
+CREATE INDEX escalations_due ON public.escalations USING btree (expires_at) WHERE (status = 'pending'::text);
+
+CREATE INDEX escalations_live ON public.escalations USING btree (account_id, mandate_id, closes_at);
+
+CREATE UNIQUE INDEX escalations_one_pending ON public.escalations USING btree (account_id, mandate_id, subject_id, ctx) WHERE (status = 'pending'::text);
+
+CREATE UNIQUE INDEX escalations_token ON public.escalations USING btree (account_id, token_hash) WHERE (token_hash IS NOT NULL);
+
+CREATE UNIQUE INDEX evidence_id ON ONLY public.evidence USING btree (account_id, id) WHERE (kind <> 'outcome'::text);
+
+CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btree (expires_at);
+
+CREATE INDEX reservations_due ON public.reservations USING btree (due_at) WHERE (state = 'reserved'::text);
+
+CREATE INDEX reservations_unknown ON public.reservations USING btree (account_id, reserved_at) WHERE (state = 'unknown'::text);
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p0 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p0 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p1 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p1 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p2 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p2 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p3 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p3 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p4 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p4 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p5 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p5 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p6 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p6 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p7 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p7 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+grant insert, select, update on public.account_heads to mandate_app;
+
+grant insert, select, update on public.accounts to mandate_app;
+
+grant insert, select, update on public.escalations to mandate_app;
+
+grant insert, select on public.evidence to mandate_app;
+
+grant insert, select, update on public.gateway_instances to mandate_app;
+
+grant delete, insert, select, update on public.idempotency_answers to mandate_app;
+
+grant insert, select, update on public.installation to mandate_app;
+
+grant insert, select, update on public.mandate_months to mandate_app;
+
+grant insert, select, update on public.mandates to mandate_app;
+
+grant delete, insert, select, update on public.reservations to mandate_app;
+
+grant select on public.schema_migrations to mandate_app;
+
+grant delete, insert, select, update on public.sessions to mandate_app;
+
+grant delete, insert, select on public.token_routes to mandate_app;
+
+grant delete, insert, select, update on public.tools to mandate_app;
