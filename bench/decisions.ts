@@ -112,7 +112,7 @@ async function main(): Promise<void> {
   const batches = values.batches.split(',').map(Number);
   const results = new Map<number, number[]>(batches.map((batch) => [batch, []]));
   const dependencies = {
-    databaseUrl: database.ownerUrl,
+    databaseUrl: database.appUrl,
     versions: new VersionCache(() => ''),
     buckets: new TokenBuckets(),
     metrics: SILENT,

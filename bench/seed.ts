@@ -16,6 +16,8 @@ export function median(values: readonly number[]): number {
 
 export interface BenchDatabase {
   readonly ownerUrl: string;
+  /** The application's role, over the unix socket where there is one. */
+  readonly appUrl: string;
   readonly pid: number;
   stop(): Promise<void>;
 }
@@ -24,12 +26,10 @@ export interface BenchDatabase {
 export async function benchDatabase(): Promise<BenchDatabase> {
   const dataDir = await mkdtemp(join(tmpdir(), 'mandate-bench-'));
   const server = await startEmbedded({ dataDir });
-  await migrate(server.ownerUrl, {
-    dir: new URL('../migrations/', import.meta.url).pathname,
-    app: { role: 'mandate_app', password: 'bench' },
-  });
+  await migrate(server.ownerUrl, { app: server.app });
   return {
     ownerUrl: server.ownerUrl,
+    appUrl: server.appUrl,
     pid: server.pid,
     stop: async () => {
       await server.stop();

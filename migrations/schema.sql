@@ -29,7 +29,7 @@ begin
     from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
     join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
     join mandates m on m.account_id = i.account_id and m.mandate_id = i.mandate_id
-    join account_heads h on h.account_id = i.account_id
+    join account_heads h on h.account_id = asked.account_id
     cross join lateral (
       select date_trunc('month', greatest(v_now, h.at) at time zone m.time_zone)::date as month
     ) k

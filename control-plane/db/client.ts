@@ -39,6 +39,8 @@ export interface ConnectOptions {
   readonly searchPath?: string;
   /** Told of every connection that closed, before any later statement can go out on a new one. */
   readonly onClose?: () => void;
+  /** Further session settings of PostgreSQL. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Keeps a connection for as long as it works instead of replacing it after a while. */
   readonly keepConnections?: boolean;
 }
@@ -70,6 +72,7 @@ export function connect(url: string, options: ConnectOptions): Sql {
       TimeZone: 'UTC',
       DateStyle: 'ISO',
       ...(options.searchPath === undefined ? {} : { search_path: options.searchPath }),
+      ...options.settings,
     },
   });
 }

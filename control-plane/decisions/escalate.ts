@@ -21,7 +21,8 @@ interface EscalationCase {
 /**
  * The escalation of this decision: the one that stands for the same action, or a new pending one.
  *
- * Times are RFC 3339 UTC; `created` tells whether the approver's card still lacks the request's body. Source: contract §6.
+ * Times are RFC 3339 UTC; `created` tells whether the approver's card still lacks the request's body.
+ * Source: contract §6.
  */
 export function recordEscalation(
   context: { readonly state: BatchState; readonly recording: Recording },
@@ -51,7 +52,8 @@ export function recordEscalation(
   context.recording.statement(
     `insert into escalations (account_id, escalation_id, mandate_id, subject_id, ctx, status, action, request,
        receipt_id, created_at, expires_at, closes_at)
-     values ($1, $2, $3, $4, $5, 'pending', $6::text::jsonb, $7::text::jsonb, $8, ms_time($9), ms_time($10), ms_time($11))`,
+     values ($1, $2, $3, $4, $5, 'pending', $6::text::jsonb, $7::text::jsonb, $8, ms_time($9), ms_time($10),
+       ms_time($11))`,
     [
       head.accountId,
       id,

@@ -242,7 +242,7 @@ function grantOf(state: BatchState, head: HeadState, ask: GatewayAsk) {
   return state.grants.get(grantKey(head.accountId, ask.escalation_token_hash ?? ''));
 }
 
-/** The tool of a name: a configured exact name, else the most specific configured template, else what was discovered. */
+/** The tool of a name: a configured exact name, else the most specific template, else what was discovered. */
 export function resolveTool(state: BatchState, instance: InstanceState, name: string): ToolState | null {
   for (const key of candidateKeys(name, instance.shapes as readonly Shape[])) {
     const tool = state.tools.get(toolKey(instance.instanceId, key));

@@ -6,6 +6,19 @@ export class ConnectionLost extends Error {
 }
 
 /**
+ * Hot statements are index look-ups in the order in which they are written, whatever the statistics say: tables that
+ * were empty when a plan was made, or are full of dead rows, must not turn one into a scan.
+ */
+const FIXED_PLANS = {
+  plan_cache_mode: 'force_generic_plan',
+  join_collapse_limit: '1',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  jit: 'off',
+};
+
+/**
  * The one connection of a lane, with transactions whose statements are pipelined.
  *
  * A statement of a transaction never goes out on another connection than the one it began on: that would run it
@@ -20,6 +33,7 @@ export class LaneConnection {
       max: 1,
       applicationName: name,
       keepConnections: true,
+      settings: FIXED_PLANS,
       onClose: () => {
         this.#closed += 1;
       },

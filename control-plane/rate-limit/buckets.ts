@@ -42,7 +42,7 @@ export class TokenBuckets {
     };
   }
 
-  /** Takes one request from a bucket that was used before, with the limits it had then; undefined where there is none. */
+  /** Takes one request from a bucket that was used before, with its limits then; undefined where there is none. */
   takeKnown(key: string, nowMs: number): BucketState | undefined {
     const bucket = this.#buckets.get(key);
     return bucket === undefined ? undefined : this.take(key, bucket.rate, bucket.burst, nowMs);

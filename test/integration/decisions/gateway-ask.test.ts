@@ -86,7 +86,8 @@ t.test('values read by another mapping are never decided on', async (t) => {
 
 t.test('a configured template is found before a new tool is made, the most specific first', async (t) => {
   const { lanes, account, sql } = await laneFixture(t);
-  await sql`insert into tools (account_id, instance_id, key, tool_id, pattern, shape, state, mapping, created_at, changed_at)
+  await sql`insert into tools (account_id, instance_id, key, tool_id, pattern, shape, state, mapping, created_at,
+      changed_at)
     select account_id, instance_id, 'http.post:/orders/{}/refund', 'tol_00000000000000000000000000',
       'http.post:/orders/{id}/refund', 'lpl', 'mapped', mapping, created_at, changed_at from tools`;
   await sql`update gateway_instances set template_shapes = '{lpl}', tools_version = tools_version + 1`;

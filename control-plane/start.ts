@@ -1,0 +1,171 @@
+import { chmod, lstat, rm } from 'node:fs/promises';
+import type { AddressInfo, ListenOptions } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../config/load.ts';
+import type { Logger } from '../config/log.ts';
+import { type MetricsServer, startMetricsServer } from '../config/metrics-server.ts';
+import type { RunningProcess } from '../config/run-process.ts';
+import { connect, type Sql } from './db/client.ts';
+import { assertMigrated } from './db/migrate.ts';
+import { type EscalationGate, type InternalServer, startInternalServer } from './decisions/internal-server.ts';
+import { Lanes } from './decisions/lanes.ts';
+import { TokenRoutes } from './decisions/token-routes.ts';
+import { type OpenCredential, VersionCache } from './decisions/versions.ts';
+import { ControlPlaneMetrics } from './metrics.ts';
+import { TokenBuckets } from './rate-limit/buckets.ts';
+
+/** Only the owner may connect to the socket: whoever can is one step from the shared secret. */
+const SOCKET_MODE = 0o600;
+
+/** Answers of finished work are on their way out within this time. */
+const ANSWERS_SENT_MS = 250;
+
+/** What the nouns are built on. */
+export interface ControlPlaneCore {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly sql: Sql;
+  readonly lanes: Lanes;
+  readonly metrics: ControlPlaneMetrics;
+}
+
+/** The admin API: listens where it is told, and stops after the requests it has. */
+export interface AdminListener {
+  listen(options: { readonly host: string; readonly port: number }): Promise<unknown>;
+  address(): AddressInfo | string | null;
+  close(): Promise<unknown>;
+}
+
+/** The nouns' side of a control plane; `control-plane/main.ts` brings the real ones. */
+export interface ControlPlaneParts {
+  /** Refuses a database whose secrets were sealed under another master key. */
+  readonly checkMasterKey: (sql: Sql, masterKey: Buffer) => Promise<void>;
+  readonly openCredential: (masterKey: Buffer) => OpenCredential;
+  readonly escalations: (core: ControlPlaneCore) => EscalationGate & { countPending(): Promise<number> };
+  readonly admin: (core: ControlPlaneCore) => Promise<AdminListener>;
+  /** Starts what runs by the clock (escalations that expire, reservations nobody settled); returns what stops it. */
+  readonly jobs: (core: ControlPlaneCore) => () => Promise<void>;
+}
+
+/**
+ * Brings up one control plane: database, master key, lanes, the listener for proxies, the admin API, jobs and metrics.
+ *
+ * `stop` takes no new work, finishes what was accepted, and closes the database last.
+ *
+ * @throws DatabaseError, a listener's system error, or what a part throws; nothing is left running then
+ */
+export async function startControlPlane(
+  config: Config,
+  log: Logger,
+  parts: ControlPlaneParts,
+): Promise<RunningProcess> {
+  const undo: Undo = [];
+  const stop = async (): Promise<void> => {
+    for (const step of undo.splice(0).toReversed()) await step();
+  };
+  try {
+    const started = await startCore(config, log, parts, undo);
+    return { addresses: await startListeners(started, parts, undo), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+type Undo = (() => Promise<unknown>)[];
+
+interface StartedCore {
+  readonly core: ControlPlaneCore;
+  readonly buckets: TokenBuckets;
+  readonly internalSecret: string;
+}
+
+async function startCore(config: Config, log: Logger, parts: ControlPlaneParts, undo: Undo): Promise<StartedCore> {
+  const { databaseAppUrl, masterKey, internalSecret } = config;
+  if (databaseAppUrl === null || masterKey === null || internalSecret === null) {
+    throw new TypeError('the configuration of a control plane has a database, a master key and an internal secret');
+  }
+  const sql = connect(databaseAppUrl, { applicationName: 'mandate control plane' });
+  undo.push(() => sql.end());
+  await assertMigrated(sql);
+  await parts.checkMasterKey(sql, masterKey);
+  const metrics = new ControlPlaneMetrics();
+  const buckets = new TokenBuckets();
+  const lanes = new Lanes({
+    databaseUrl: databaseAppUrl,
+    lanes: config.controlLanes,
+    batchMax: config.decisionBatchMax,
+    versions: new VersionCache(parts.openCredential(masterKey)),
+    buckets,
+    metrics,
+    logError: (error, message) => log.error({ err: error }, message),
+  });
+  undo.push(() => lanes.close());
+  return { core: { config, log, sql, lanes, metrics }, buckets, internalSecret };
+}
+
+async function startListeners(
+  { core, buckets, internalSecret }: StartedCore,
+  parts: ControlPlaneParts,
+  undo: Undo,
+): Promise<Record<string, string>> {
+  const { config, log, sql, lanes, metrics } = core;
+  const escalations = parts.escalations(core);
+  metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
+  const internal = await startInternalServer({
+    listen: await internalAddress(config),
+    secret: internalSecret,
+    lanes,
+    routes: new TokenRoutes(sql),
+    buckets,
+    escalations,
+    metrics,
+    logError: (error, message) => log.error({ err: error }, message),
+  });
+  undo.push(() => drain(internal, lanes));
+  if (config.controlSocket !== null) await chmod(config.controlSocket, SOCKET_MODE);
+  undo.push(parts.jobs(core));
+  const admin = await parts.admin(core);
+  undo.push(() => admin.close());
+  await admin.listen({ host: config.controlHost, port: config.controlPort });
+  const { metricsHost: host, controlMetricsPort: port } = config;
+  const scraped = await startMetricsServer({ host, port, source: metrics.registry });
+  undo.push(() => scraped.close());
+  return addressesOf(config, admin, internal, scraped);
+}
+
+/** Finishes what proxies asked for, then ends their connections: some hold one open to wait for a human. */
+async function drain(internal: InternalServer, lanes: Lanes): Promise<void> {
+  const closed = internal.close();
+  await lanes.close();
+  await Promise.race([closed, delay(ANSWERS_SENT_MS)]);
+  internal.server.closeAllConnections();
+  await closed;
+}
+
+/** Where proxies connect to; a socket that a killed control plane left behind is removed first. */
+async function internalAddress(config: Config): Promise<ListenOptions> {
+  if (config.controlSocket === null) return { host: config.internalHost, port: config.internalPort };
+  const found = await lstat(config.controlSocket).catch(() => null);
+  if (found?.isSocket() === true) await rm(config.controlSocket, { force: true });
+  return { path: config.controlSocket };
+}
+
+function addressesOf(
+  config: Config,
+  admin: AdminListener,
+  internal: InternalServer,
+  scraped: MetricsServer,
+): Record<string, string> {
+  const link = internal.server.address();
+  return {
+    admin: urlOf(config.controlHost, admin.address()),
+    internal: typeof link === 'string' ? `unix:${link}` : urlOf(config.internalHost, link),
+    control_metrics: `${urlOf(config.metricsHost, { port: scraped.port })}/metrics`,
+  };
+}
+
+function urlOf(host: string, address: { readonly port: number } | string | null): string {
+  if (address === null || typeof address === 'string') throw new TypeError('a TCP listener has a port');
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+}
