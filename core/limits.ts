@@ -72,3 +72,61 @@ export const BODY_LIMIT_MAX_BYTES = 16 * 1024 * 1024;
 export const ACTION_TYPE_MAX_CHARACTERS = 128;
 /** A counterparty after NFC, in code points (contract §2). */
 export const COUNTERPARTY_MAX_CHARACTERS = 256;
+
+// The proxy and the gateway path.
+/** A decision that took this long counts as not made, in milliseconds; MANDATE_DECISION_TIMEOUT_MS overrides it. */
+export const DECISION_TIMEOUT_MS = 2_000;
+/** Asks in one message to the control plane. */
+export const BATCH_ASKS_MAX = 256;
+/** Outcomes and charges in one message. */
+export const BATCH_OTHERS_MAX = 1_024;
+/** A further message may start when the one in flight is this old, so that one stuck account stops no others. */
+export const BATCH_STALLED_MS = 20;
+/** Messages in flight to one control plane at most. */
+export const BATCHES_IN_FLIGHT_MAX = 8;
+/** How long a late answer of the control plane is still listened to, in milliseconds. */
+export const LATE_ANSWER_MS = 30_000;
+/** An outcome alone waits this long for a decision to travel with. */
+export const OUTCOME_LINGER_MS = 5;
+/** Outcomes waiting to be told; beyond it the oldest are left to the control plane's sweep (they stay counted). */
+export const OUTCOMES_WAITING_MAX = 20_000;
+/** Times an outcome is told before it is left to the sweep. */
+export const OUTCOME_ATTEMPTS_MAX = 20;
+/** Pause between attempts, in milliseconds; grows to ten times that. */
+export const OUTCOME_RETRY_MS = 100;
+/** How long an answer is held for its outcome to be committed, in milliseconds. */
+export const OUTCOME_HOLD_MS = 3_000;
+/** Requests in flight in one worker. */
+export const IN_FLIGHT_MAX = 10_000;
+/** Requests held for a human in one worker. */
+export const WAITING_REQUESTS_MAX = 1_000;
+/** Rounds of "read it again by this mapping" before giving up. */
+export const MAPPING_ROUNDS_MAX = 4;
+/** Instances whose mappings a worker remembers, and mappings of one instance. */
+export const MAPPED_INSTANCES_MAX = 5_000;
+export const MAPPINGS_PER_INSTANCE_MAX = 2_000;
+/** Origins a worker keeps connections to. */
+export const TARGET_POOLS_MAX = 500;
+/** Connections to one origin. */
+export const TARGET_CONNECTIONS_MAX = 256;
+/** An idle connection to a target is closed after this, in milliseconds. */
+export const TARGET_KEEP_ALIVE_MS = 4_000;
+/** Answers up to this size are passed on in one piece. */
+export const SMALL_ANSWER_BYTES = 64 * 1024;
+/** Largest body kept for an idempotency key (contract §7). */
+export const STORED_ANSWER_MAX_BYTES = 256 * 1024;
+/** Largest body sent along for an approver's card. */
+export const CARD_BODY_MAX_BYTES = 64 * 1024;
+/** A credential shorter than this is not searched for in answers: it would be found by chance. */
+export const CREDENTIAL_SCAN_MIN_BYTES = 8;
+/** Request heads, in bytes. */
+export const HEAD_MAX_BYTES = 16 * 1024;
+/** How long a client may take for its headers, and for a whole request, in milliseconds. */
+export const CLIENT_HEADERS_TIMEOUT_MS = 10_000;
+export const CLIENT_REQUEST_TIMEOUT_MS = 300_000;
+/** An idle client connection is closed after this, in milliseconds. */
+export const CLIENT_KEEP_ALIVE_MS = 65_000;
+/** The longest `Prefer: wait` (contract §7), in seconds. */
+export const PREFER_WAIT_MAX_SECONDS = 600;
+/** Messages of a control plane, in bytes. */
+export const CONTROL_ANSWER_MAX_BYTES = 96 * 1024 * 1024;

@@ -152,10 +152,14 @@ export const gatewayAnswer = z.discriminatedUnion('answer', [
 ]);
 export type GatewayAnswer = z.infer<typeof gatewayAnswer>;
 
+/** `retry_after_s` null: there was something in the bucket. */
+export const chargeAnswer = z.object({ rate: rateState, retry_after_s: small.nullable() });
+export type ChargeAnswer = z.infer<typeof chargeAnswer>;
+
 export const batchAnswer = z.object({
   asks: z.array(gatewayAnswer),
   outcomes: z.array(z.boolean()),
-  charges: z.array(rateState),
+  charges: z.array(chargeAnswer),
 });
 export type BatchAnswer = z.infer<typeof batchAnswer>;
 

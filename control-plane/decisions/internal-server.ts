@@ -5,6 +5,7 @@ import {
   type BatchAnswer,
   type BatchRequest,
   batchRequest,
+  type ChargeAnswer,
   type EscalationWaitAnswer,
   escalationBody,
   escalationWait,
@@ -221,12 +222,13 @@ function takeAddress({ buckets }: InternalServerOptions, address: string) {
 }
 
 /** A malformed request still costs its sender one request; an instance's own limits are not known without its lock. */
-function charge(options: InternalServerOptions, tokenHash: string | null, address: string): RateState {
+function charge(options: InternalServerOptions, tokenHash: string | null, address: string): ChargeAnswer {
   const known = tokenHash === null ? undefined : options.routes.known(tokenHash);
   const bucket =
     (known === undefined || tokenHash === null ? undefined : options.buckets.takeKnown(tokenHash, performance.now())) ??
     takeAddress(options, address);
-  return [bucket.limit, bucket.remaining, bucket.resetSeconds];
+  const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
+  return { rate, retry_after_s: bucket.allowed ? null : bucket.retryAfterSeconds };
 }
 
 async function answerWait(

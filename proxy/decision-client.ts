@@ -1,0 +1,406 @@
+import { hash } from 'node:crypto';
+import {
+  BATCH_ASKS_MAX,
+  BATCH_OTHERS_MAX,
+  BATCH_STALLED_MS,
+  BATCHES_IN_FLIGHT_MAX,
+  LATE_ANSWER_MS,
+  OUTCOME_ATTEMPTS_MAX,
+  OUTCOME_LINGER_MS,
+  OUTCOME_RETRY_MS,
+  OUTCOMES_WAITING_MAX,
+} from '../core/limits.ts';
+import {
+  type BatchAnswer,
+  batchAnswer,
+  type ChargeAnswer,
+  type EscalationWaitAnswer,
+  escalationWaitAnswer,
+  type GatewayAnswer,
+  type GatewayAsk,
+  type GatewayOutcome,
+  INTERNAL_BATCH_PATH,
+  INTERNAL_BODY_PATH,
+  INTERNAL_WAIT_PATH,
+  type RateCharge,
+} from '../core/wire.ts';
+import { ControlLink, ControlPlaneAway } from './control-link.ts';
+
+interface WaitingAsk {
+  readonly ask: GatewayAsk;
+  readonly startedMs: number;
+  settled: boolean;
+  readonly resolve: (answer: GatewayAnswer) => void;
+  readonly reject: (error: ControlPlaneAway) => void;
+  readonly tried: Set<Lane>;
+}
+
+interface WaitingOutcome {
+  readonly outcome: GatewayOutcome;
+  attempts: number;
+  readonly done: ((written: boolean) => void) | null;
+}
+
+interface WaitingCharge {
+  readonly charge: RateCharge;
+  readonly done: (answer: ChargeAnswer | null) => void;
+}
+
+export interface DecisionClientOptions {
+  readonly controlPlanes: readonly string[];
+  readonly secret: string;
+  readonly timeoutMs: number;
+  readonly batchMax?: number;
+  readonly logWarning: (error: unknown, message: string) => void;
+}
+
+/**
+ * Asks the control plane for decisions and tells it outcomes, many in one message.
+ *
+ * One message is in flight to a control plane; what arrives meanwhile is the next. An ask is sent to exactly one control
+ * plane (the token picks it, so that one instance's rate bucket is in one place) and never twice: where it is not known
+ * whether it arrived, it failed. Outcomes are told again until they are written. Source: design §2.4.
+ */
+export class DecisionClient {
+  readonly #lanes: Lane[];
+
+  constructor(options: DecisionClientOptions) {
+    this.#lanes = options.controlPlanes.map((address) => new Lane(address, options, this));
+  }
+
+  /** The answer to an ask; rejects with {@link ControlPlaneAway} when there is none in time. */
+  ask(ask: GatewayAsk): Promise<GatewayAnswer> {
+    return new Promise((resolve, reject) => {
+      const tried = new Set<Lane>();
+      this.route({ ask, startedMs: performance.now(), settled: false, resolve, reject, tried });
+    });
+  }
+
+  /** Sends an ask to the best control plane that it was not sent to yet. */
+  route(waiting: WaitingAsk): void {
+    const lane = this.#pick(waiting.ask.token_hash, waiting.tried);
+    if (lane === null) {
+      waiting.settled = true;
+      waiting.reject(new ControlPlaneAway('no control plane can be reached', false));
+      return;
+    }
+    waiting.tried.add(lane);
+    lane.ask(waiting);
+  }
+
+  /** Tells an outcome at once; resolves true when it is committed, false when it was given up on. */
+  tell(outcome: GatewayOutcome): Promise<boolean> {
+    return new Promise((done) => this.#first().tell({ outcome, attempts: 0, done }, true));
+  }
+
+  /** Tells an outcome with the next ask, or soon. */
+  tellLater(outcome: GatewayOutcome): void {
+    this.#first().tell({ outcome, attempts: 0, done: null }, false);
+  }
+
+  /** Takes one request from a bucket; null when no control plane answers. */
+  charge(charge: RateCharge): Promise<ChargeAnswer | null> {
+    const lane = this.#pick(charge.token_hash ?? '', new Set()) ?? this.#first();
+    return new Promise((done) => lane.charge({ charge, done }));
+  }
+
+  /** Waits until an escalation is answered, at most `timeoutMs`; null when it is not known. */
+  async wait(
+    accountId: string,
+    escalationId: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<EscalationWaitAnswer | null> {
+    const message = { account_id: accountId, escalation_id: escalationId, timeout_ms: timeoutMs };
+    const answer = await this.#post(INTERNAL_WAIT_PATH, JSON.stringify(message), timeoutMs + 5_000, signal);
+    if (answer.status === 404) return null;
+    if (answer.status !== 200) throw new ControlPlaneAway(`the control plane answered ${answer.status}`, true);
+    return escalationWaitAnswer.parse(JSON.parse(answer.text));
+  }
+
+  /** Hands over the body that an approver's card shows. */
+  async storeBody(accountId: string, escalationId: string, body: Buffer): Promise<void> {
+    const message = { account_id: accountId, escalation_id: escalationId, body: body.toString('base64') };
+    await this.#post(INTERNAL_BODY_PATH, JSON.stringify(message), 2_000);
+  }
+
+  /** Whether any control plane answers. */
+  async alive(timeoutMs: number): Promise<boolean> {
+    const answers = await Promise.all(this.#lanes.map((lane) => lane.link.alive(timeoutMs)));
+    return answers.includes(true);
+  }
+
+  /** How many control planes answered last. */
+  get up(): number {
+    return this.#lanes.filter((lane) => !lane.away).length;
+  }
+
+  /** Tells what is still to be told, bounded by `timeoutMs`, and closes the connections. */
+  async close(timeoutMs: number): Promise<void> {
+    const until = performance.now() + timeoutMs;
+    while (this.#lanes.some((lane) => lane.busy) && performance.now() < until) {
+      for (const lane of this.#lanes) lane.hurry();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await Promise.all(this.#lanes.map((lane) => lane.close()));
+  }
+
+  /** Where outcomes go: any control plane writes them, so one that answers. */
+  #first(): Lane {
+    return this.#lanes.find((lane) => !lane.away) ?? this.#lanes[0]!;
+  }
+
+  async #post(path: string, body: string, timeoutMs: number, signal?: AbortSignal) {
+    for (const lane of this.#lanes) {
+      try {
+        return await lane.link.post(path, body, timeoutMs, signal);
+      } catch (error) {
+        if (!(error instanceof ControlPlaneAway) || error.sent) throw error;
+      }
+    }
+    throw new ControlPlaneAway('no control plane can be reached', false);
+  }
+
+  /** Rendezvous hashing: every proxy sends a token to the same control plane while that one is there. */
+  #pick(tokenHash: string, tried: ReadonlySet<Lane>): Lane | null {
+    if (this.#lanes.length === 1) return tried.size === 0 ? this.#lanes[0]! : null;
+    let best: Lane | null = null;
+    let bestScore = '';
+    for (const lane of this.#lanes) {
+      if (tried.has(lane)) continue;
+      const score = `${lane.away ? 0 : 1}${hash('sha256', tokenHash + lane.link.address, 'hex')}`;
+      if (score <= bestScore) continue;
+      best = lane;
+      bestScore = score;
+    }
+    return best;
+  }
+}
+
+/** The queue to one control plane. */
+class Lane {
+  readonly link: ControlLink;
+  away = false;
+  readonly #client: DecisionClient;
+  readonly #options: DecisionClientOptions;
+  readonly #asksMax: number;
+  #asks: WaitingAsk[] = [];
+  #outcomes: WaitingOutcome[] = [];
+  #charges: WaitingCharge[] = [];
+  readonly #late = new Set<WaitingOutcome>();
+  readonly #inFlight = new Set<{ readonly startedMs: number; readonly asks: readonly WaitingAsk[] }>();
+  #scheduled = false;
+  #linger: NodeJS.Timeout | null = null;
+  #watch: NodeJS.Timeout | null = null;
+
+  constructor(address: string, options: DecisionClientOptions, client: DecisionClient) {
+    this.link = new ControlLink(address, options.secret);
+    this.#options = options;
+    this.#client = client;
+    this.#asksMax = Math.min(BATCH_ASKS_MAX, options.batchMax ?? BATCH_ASKS_MAX);
+  }
+
+  get busy(): boolean {
+    return this.#inFlight.size + this.#asks.length + this.#outcomes.length + this.#charges.length + this.#late.size > 0;
+  }
+
+  ask(waiting: WaitingAsk): void {
+    this.#asks.push(waiting);
+    this.#schedule();
+  }
+
+  charge(waiting: WaitingCharge): void {
+    this.#charges.push(waiting);
+    this.#schedule();
+  }
+
+  tell(waiting: WaitingOutcome, now: boolean): void {
+    if (this.#outcomes.length >= OUTCOMES_WAITING_MAX) {
+      // It stays counted, and the control plane's sweep will call it unknown.
+      this.#outcomes.shift()?.done?.(false);
+      this.#options.logWarning(null, 'too many outcomes are waiting; one was left to the sweep');
+    }
+    this.#outcomes.push(waiting);
+    if (now) this.#schedule();
+    else this.#linger ??= setTimeout(this.#lingered, OUTCOME_LINGER_MS);
+  }
+
+  hurry(): void {
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    if (this.#linger !== null) clearTimeout(this.#linger);
+    if (this.#watch !== null) clearInterval(this.#watch);
+    await this.link.close();
+  }
+
+  readonly #lingered = (): void => {
+    this.#linger = null;
+    this.#flush();
+  };
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // After the poll phase: what other sockets brought in the same turn travels in the same message.
+    setImmediate(this.#turn);
+  }
+
+  readonly #turn = (): void => {
+    this.#scheduled = false;
+    this.#flush();
+  };
+
+  #flush(): void {
+    if (this.#asks.length + this.#outcomes.length + this.#charges.length === 0) return;
+    if (this.#inFlight.size > 0 && !this.#stalled()) {
+      this.#watchStalls();
+      return;
+    }
+    const asks = take(this.#asks, this.#asksMax, (rest) => {
+      this.#asks = rest;
+    });
+    const outcomes = take(this.#outcomes, this.#asksMax === 1 ? 1 : BATCH_OTHERS_MAX, (rest) => {
+      this.#outcomes = rest;
+    });
+    const charges = take(this.#charges, BATCH_OTHERS_MAX, (rest) => {
+      this.#charges = rest;
+    });
+    this.#send(asks, outcomes, charges);
+  }
+
+  #stalled(): boolean {
+    if (this.#inFlight.size >= BATCHES_IN_FLIGHT_MAX) return false;
+    let youngest = 0;
+    for (const { startedMs } of this.#inFlight) youngest = Math.max(youngest, startedMs);
+    return performance.now() - youngest > BATCH_STALLED_MS;
+  }
+
+  /** Looks after messages that take long; runs only while something is in flight or waits. */
+  #watchStalls(): void {
+    this.#watch ??= setInterval(() => {
+      this.#giveUp(this.#asks);
+      this.#asks = this.#asks.filter((waiting) => !waiting.settled);
+      for (const batch of this.#inFlight) this.#giveUp(batch.asks);
+      this.#flush();
+      if (this.#inFlight.size + this.#asks.length > 0 || this.#watch === null) return;
+      clearInterval(this.#watch);
+      this.#watch = null;
+    }, BATCH_STALLED_MS);
+  }
+
+  #giveUp(asks: readonly WaitingAsk[]): void {
+    const before = performance.now() - this.#options.timeoutMs;
+    for (const waiting of asks) {
+      if (waiting.settled || waiting.startedMs > before) continue;
+      waiting.settled = true;
+      waiting.reject(new ControlPlaneAway('the control plane did not decide in time', true));
+    }
+  }
+
+  #send(asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
+    const batch = { startedMs: performance.now(), asks };
+    this.#inFlight.add(batch);
+    this.#watchStalls();
+    const message = JSON.stringify({
+      asks: asks.map(({ ask }) => ask),
+      outcomes: outcomes.map(({ outcome }) => outcome),
+      charges: charges.map(({ charge }) => charge),
+    });
+    this.link
+      .post(INTERNAL_BATCH_PATH, message, LATE_ANSWER_MS)
+      .then(({ status, text }) => {
+        if (status !== 200) throw new ControlPlaneAway(`the control plane answered ${status}`, true);
+        const answer = readAnswer(text, asks.length, outcomes.length, charges.length);
+        this.away = false;
+        this.#inFlight.delete(batch);
+        this.#settle(answer, asks, outcomes, charges);
+      })
+      .catch((error: unknown) => {
+        this.#inFlight.delete(batch);
+        this.#fail(error, asks, outcomes, charges);
+      })
+      .finally(() => this.#flush());
+  }
+
+  #settle(answer: BatchAnswer, asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
+    for (let i = 0; i < asks.length; i++) {
+      const waiting = asks[i]!;
+      if (!waiting.settled) {
+        waiting.settled = true;
+        waiting.resolve(answer.asks[i]!);
+      } else {
+        this.#undo(answer.asks[i]!);
+      }
+    }
+    for (let i = 0; i < outcomes.length; i++) {
+      if (answer.outcomes[i] === true) outcomes[i]!.done?.(true);
+      else this.#again(outcomes[i]!);
+    }
+    for (let i = 0; i < charges.length; i++) charges[i]!.done(answer.charges[i] ?? null);
+  }
+
+  /** An allow that nobody waits for any more was not forwarded, and says so. */
+  #undo(answer: GatewayAnswer): void {
+    if (answer.answer !== 'allow') return;
+    const { account_id, receipt_id } = answer;
+    const outcome: GatewayOutcome = {
+      account_id,
+      receipt_id,
+      outcome: 'released',
+      cause: 'not_forwarded',
+      target_status: null,
+      answer: null,
+    };
+    this.tell({ outcome, attempts: 0, done: null }, true);
+  }
+
+  #fail(error: unknown, asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
+    this.away = true;
+    this.#options.logWarning(error, 'a control plane did not answer');
+    const sent = !(error instanceof ControlPlaneAway) || error.sent;
+    for (const waiting of asks) {
+      if (waiting.settled) continue;
+      if (!sent) {
+        this.#client.route(waiting);
+        continue;
+      }
+      waiting.settled = true;
+      waiting.reject(new ControlPlaneAway('the control plane did not answer', true, error));
+    }
+    for (const waiting of outcomes) this.#again(waiting);
+    for (const waiting of charges) waiting.done(null);
+  }
+
+  #again(waiting: WaitingOutcome): void {
+    waiting.attempts += 1;
+    if (waiting.attempts >= OUTCOME_ATTEMPTS_MAX) {
+      this.#options.logWarning(null, 'an outcome could not be written and is left to the sweep');
+      waiting.done?.(false);
+      return;
+    }
+    this.#late.add(waiting);
+    setTimeout(() => {
+      this.#late.delete(waiting);
+      this.tell(waiting, true);
+    }, OUTCOME_RETRY_MS * Math.min(waiting.attempts, 10));
+  }
+}
+
+function take<T>(queue: T[], count: number, keep: (rest: T[]) => void): T[] {
+  if (queue.length <= count) {
+    keep([]);
+    return queue;
+  }
+  keep(queue.slice(count));
+  return queue.slice(0, count);
+}
+
+function readAnswer(text: string, asks: number, outcomes: number, charges: number): BatchAnswer {
+  const parsed = batchAnswer.parse(JSON.parse(text));
+  if (parsed.asks.length !== asks || parsed.outcomes.length !== outcomes || parsed.charges.length !== charges) {
+    throw new ControlPlaneAway('the control plane answered something else', true);
+  }
+  return parsed;
+}

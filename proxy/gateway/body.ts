@@ -1,0 +1,131 @@
+import type { IncomingMessage } from 'node:http';
+import { ProblemError } from '../../core/errors.ts';
+import { FormSyntaxProblem, parseStrictForm } from '../../core/form.ts';
+import { JsonSyntaxProblem, parseStrictJson } from '../../core/json.ts';
+import type { RequestBody } from '../../core/tool-mapping.ts';
+import type { RequestHead } from './headers.ts';
+
+/** How a body is read: parsed strictly, or passed on as bytes nobody looks into. */
+export type BodyKind = 'none' | 'json' | 'form' | 'opaque';
+
+/**
+ * What kind of body the headers announce.
+ *
+ * @throws ProblemError 415 for an encoding or a charset that would have to be undone first (contract §7)
+ */
+export function bodyKind(head: RequestHead): BodyKind {
+  const encoding = head.contentEncoding?.trim().toLowerCase() ?? 'identity';
+  if (encoding !== 'identity' && encoding !== '') {
+    throw new ProblemError('unsupported_media_type', 'Send the body without Content-Encoding.');
+  }
+  if (head.transferEncoding === null && (head.contentLength === null || head.contentLength === '0')) return 'none';
+  const [type = '', ...parameters] = (head.contentType ?? '').split(';');
+  const media = type.trim().toLowerCase();
+  const json = media === 'application/json' || media === 'text/json' || media.endsWith('+json');
+  const form = media === 'application/x-www-form-urlencoded';
+  if (!json && !form) return 'opaque';
+  for (const parameter of parameters) {
+    const [name = '', value = ''] = parameter.split('=');
+    const charset = value.trim().replace(/^"|"$/g, '').toLowerCase();
+    if (name.trim().toLowerCase() === 'charset' && charset !== 'utf-8' && charset !== 'utf8') {
+      throw new ProblemError('unsupported_media_type', 'The only charset that is accepted is utf-8.');
+    }
+  }
+  return json ? 'json' : 'form';
+}
+
+/** Parses bytes as their kind says; @throws ProblemError 400 with where it went wrong, never with what was there. */
+export function parseBody(kind: BodyKind, bytes: Buffer): RequestBody {
+  if (bytes.length === 0 || kind === 'none') return { kind: 'none' };
+  try {
+    if (kind === 'json') return { kind: 'json', node: parseStrictJson(bytes) };
+    if (kind === 'form') return { kind: 'form', fields: parseStrictForm(bytes) };
+  } catch (error) {
+    if (error instanceof JsonSyntaxProblem) throw refused('malformed_json', error);
+    if (error instanceof FormSyntaxProblem) throw refused('malformed_form', error);
+    throw error;
+  }
+  return { kind: 'opaque' };
+}
+
+function refused(code: 'malformed_json' | 'malformed_form', problem: JsonSyntaxProblem | FormSyntaxProblem) {
+  return new ProblemError(code, `${problem.message} (${problem.code}, at ${problem.offset})`);
+}
+
+/** The body could not be read to its end: the agent went away or broke the rules of HTTP. */
+export class BodyAborted extends Error {
+  override readonly name = 'BodyAborted';
+}
+
+/**
+ * Reads a body as it comes. `read` resolves with all of it, or null as soon as it is larger than the limit; what was
+ * read stays, so that reading can go on with a larger limit, or the rest can be streamed.
+ */
+export class BodyReader {
+  readonly #request: IncomingMessage;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #limit = 0;
+  #ended = false;
+  #failed: Error | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(request: IncomingMessage) {
+    this.#request = request;
+    request.on('data', this.#data);
+    request.on('end', this.#end);
+    request.on('error', this.#error);
+    request.on('close', this.#close);
+  }
+
+  async read(limit: number): Promise<Buffer | null> {
+    this.#limit = limit;
+    if (!this.#ended && this.#size <= limit) this.#request.resume();
+    while (!this.#ended && this.#failed === null && this.#size <= limit) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#failed !== null) throw this.#failed;
+    if (this.#size > limit) return null;
+    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+  }
+
+  /** What was read so far, then the rest as it comes; nothing is read twice. */
+  async *stream(): AsyncGenerator<Buffer> {
+    this.#limit = Number.POSITIVE_INFINITY;
+    this.#request.off('data', this.#data);
+    yield* this.#chunks;
+    for await (const chunk of this.#request as AsyncIterable<Buffer>) yield chunk;
+  }
+
+  readonly #data = (chunk: Buffer): void => {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size <= this.#limit) return;
+    this.#request.pause();
+    this.#woken();
+  };
+
+  readonly #end = (): void => {
+    this.#ended = true;
+    this.#woken();
+  };
+
+  readonly #error = (error: Error): void => {
+    this.#failed ??= new BodyAborted('the body could not be read', { cause: error });
+    this.#woken();
+  };
+
+  readonly #close = (): void => {
+    if (this.#ended) return;
+    this.#failed ??= new BodyAborted('the body ended too early');
+    this.#woken();
+  };
+
+  #woken(): void {
+    const wake = this.#wake;
+    this.#wake = null;
+    wake?.();
+  }
+}

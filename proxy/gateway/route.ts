@@ -1,0 +1,415 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ProblemError } from '../../core/errors.ts';
+import {
+  BODY_LIMIT_DEFAULT_BYTES,
+  CARD_BODY_MAX_BYTES,
+  IN_FLIGHT_MAX,
+  MAPPING_ROUNDS_MAX,
+  WAITING_REQUESTS_MAX,
+} from '../../core/limits.ts';
+import { isSecretToken, secretHash } from '../../core/secret-token.ts';
+import { needsBody, type Reading, type RequestBody, readValues } from '../../core/tool-mapping.ts';
+import { isGatewayMethod, type QueryParams, readQuery, readToolPath, toolName } from '../../core/tool-name.ts';
+import type { GatewayAnswer, GatewayAsk } from '../../core/wire.ts';
+import { ControlPlaneAway } from '../control-link.ts';
+import type { DecisionClient } from '../decision-client.ts';
+import type { ProxyMetrics } from '../metrics.ts';
+import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendProblem, sendReplay } from './answers.ts';
+import { BodyAborted, type BodyKind, BodyReader, bodyKind, parseBody } from './body.ts';
+import { forward } from './forward.ts';
+import { forwardedHeaders, gatewayToken, preferredWait, type RequestHead, readHead } from './headers.ts';
+import type { HeldMapping, Mappings } from './mappings.ts';
+import type { Targets } from './targets.ts';
+
+/** The prefix of the gateway path (interface.md). */
+export const GATEWAY_PREFIX = '/api/gateway/http/';
+const EMPTY_SHA256 = hash('sha256', '', 'hex');
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+export interface GatewayDependencies {
+  readonly decisions: DecisionClient;
+  readonly mappings: Mappings;
+  readonly targets: Targets;
+  readonly metrics: ProxyMetrics;
+  readonly decisionTimeoutMs: number;
+  readonly batchMax: number;
+  readonly logError: (error: unknown, message: string) => void;
+}
+
+/** One request as far as it was read; the parts that are not final are filled in on the way. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly head: RequestHead;
+  readonly tokenHash: string;
+  readonly address: string;
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly queryParams: QueryParams;
+  readonly name: string;
+  readonly kind: BodyKind;
+  readonly reader: BodyReader | null;
+  readonly keyHash: string | null;
+  escalationHash: string | null;
+  /** The whole body; null while it is not read, or when it streams. */
+  bytes: Buffer | null;
+  body: RequestBody;
+  streams: boolean;
+}
+
+/** The gateway: decides about every request under {@link GATEWAY_PREFIX} and forwards it only on allow (contract §7). */
+export class Gateway {
+  readonly #deps: GatewayDependencies;
+  #inFlight = 0;
+  #waiting = 0;
+
+  constructor(dependencies: GatewayDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** How many requests are being answered. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Answers one request; never throws. */
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = newRequestId();
+    this.#inFlight += 1;
+    response.once('close', () => {
+      this.#inFlight -= 1;
+    });
+    // A socket that breaks while an answer is written is the agent's affair.
+    response.on('error', () => {});
+    this.#answer(request, response, requestId).catch((error: unknown) => {
+      void this.#fail(request, response, requestId, error);
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
+    if (this.#inFlight > IN_FLIGHT_MAX) {
+      throw new ProblemError('overloaded', 'This proxy has too many requests in flight.', { retryAfterSeconds: 1 });
+    }
+    const exchange = readExchange(request, response, requestId);
+    const held = await this.#readBody(exchange);
+    if (held.answer !== null) return this.#settle(exchange, held.answer);
+    await this.#settle(exchange, await this.#ask(exchange, held.mapping));
+  }
+
+  /** Reads the body as far as the decision needs it; may have to ask for the mapping first, and may be answered then. */
+  async #readBody(exchange: Exchange): Promise<{ mapping: HeldMapping | null; answer: GatewayAnswer | null }> {
+    const { reader, head, kind } = exchange;
+    let mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
+    if (reader === null) {
+      exchange.bytes = Buffer.alloc(0);
+      return { mapping, answer: null };
+    }
+    const announced = head.contentLength === null ? null : Number(head.contentLength);
+    let limit = mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES;
+    let bytes = announced !== null && announced > limit ? null : await reader.read(limit);
+    if (bytes === null && mapping === null) {
+      // Larger than what is read unasked: what its mapping says decides whether it is read, streamed or refused.
+      const answer = await this.#decide(exchange, null, null);
+      if (answer.answer !== 'mapping') return { mapping, answer };
+      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
+      limit = mapping.compiled.mapping.body_limit_bytes;
+      bytes = announced !== null && announced > limit ? null : await reader.read(limit);
+    }
+    if (exchange.request.rawTrailers.length > 0) {
+      throw new ProblemError('trailers_refused', 'Send the request without trailers.');
+    }
+    if (bytes !== null) {
+      exchange.bytes = bytes;
+      exchange.body = parseBody(kind, bytes);
+      return { mapping, answer: null };
+    }
+    if (kind !== 'opaque' || (mapping !== null && needsBody(mapping.compiled.mapping))) {
+      throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
+    }
+    if (exchange.keyHash !== null) {
+      const detail = 'An Idempotency-Key cannot be used with a body that streams: a repeat could not be compared.';
+      throw new ProblemError('malformed_request', detail);
+    }
+    exchange.streams = true;
+    exchange.body = { kind: 'opaque' };
+    return { mapping, answer: null };
+  }
+
+  /** Asks until the values were read by the current mapping. */
+  async #ask(exchange: Exchange, first: HeldMapping | null): Promise<GatewayAnswer> {
+    let mapping = first;
+    for (let round = 0; round < MAPPING_ROUNDS_MAX; round++) {
+      const answer = await this.#decide(exchange, mapping, mapping === null ? null : read(exchange, mapping));
+      if (answer.answer !== 'mapping') return answer;
+      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
+      const limit = mapping.compiled.mapping.body_limit_bytes;
+      if (exchange.bytes !== null && exchange.kind !== 'opaque' && exchange.bytes.length > limit) {
+        throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
+      }
+    }
+    throw new ControlPlaneAway('the mapping changed faster than it could be read by', true);
+  }
+
+  #decide(exchange: Exchange, mapping: HeldMapping | null, reading: Reading | null): Promise<GatewayAnswer> {
+    const ask: GatewayAsk = {
+      token_hash: exchange.tokenHash,
+      address: exchange.address,
+      name: exchange.name,
+      tool: mapping === null ? null : { id: mapping.id, version: mapping.version },
+      reading,
+      request: {
+        method: exchange.method,
+        path: `/${exchange.path}`,
+        query: exchange.query,
+        body_sha256: bodyDigest(exchange),
+      },
+      bindable: !exchange.streams && exchange.bytes !== null,
+      idempotency_key_hash: exchange.keyHash,
+      escalation_token_hash: exchange.escalationHash,
+      config_version: this.#deps.targets.version(exchange.tokenHash),
+      budget_ms: this.#deps.decisionTimeoutMs,
+    };
+    const started = performance.now();
+    return this.#deps.decisions.ask(ask).finally(() => {
+      this.#deps.metrics.decisionSeconds((performance.now() - started) / 1000);
+    });
+  }
+
+  async #settle(exchange: Exchange, answer: GatewayAnswer): Promise<void> {
+    const { response, requestId } = exchange;
+    switch (answer.answer) {
+      case 'allow':
+        return this.#forward(exchange, answer);
+      case 'deny': {
+        const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'deny' };
+        return sendDeny(response, answer.code, answer.reason_text, frame);
+      }
+      case 'escalate':
+        return this.#escalate(exchange, answer);
+      case 'replay': {
+        const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' };
+        exchange.request.resume();
+        return sendReplay(response, answer.stored, frame, exchange.method === 'HEAD');
+      }
+      case 'problem': {
+        const retryAfterSeconds = answer.retry_after_s ?? undefined;
+        const problem = new ProblemError(
+          answer.error,
+          answer.detail,
+          retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
+        );
+        const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: null };
+        return sendProblem(response, problem, frame, { close: !exchange.request.complete });
+      }
+      case 'mapping':
+        throw new ControlPlaneAway('a mapping is not an answer', true);
+      default:
+        throw new ControlPlaneAway(`an answer that is not known: ${JSON.stringify(answer satisfies never)}`, true);
+    }
+  }
+
+  #forward(exchange: Exchange, answer: GatewayAnswer & { answer: 'allow' }): void {
+    const { request, response, requestId, head } = exchange;
+    const { decisions, targets, metrics } = this.#deps;
+    const target = targets.of(exchange.tokenHash, answer.target);
+    if (target === null || response.destroyed) {
+      decisions.tellLater({
+        account_id: answer.account_id,
+        receipt_id: answer.receipt_id,
+        outcome: 'released',
+        cause: 'not_forwarded',
+        target_status: null,
+        answer: null,
+      });
+      throw new ControlPlaneAway('the target is not known here', true);
+    }
+    const line = `${target.basePath}/${exchange.path}${exchange.query === '' ? '' : `?${exchange.query}`}`;
+    const given = request.url!.slice(GATEWAY_PREFIX.length - 1);
+    if (line !== `${target.basePath}${given}`) throw new Error('the path to forward is not the path that was checked');
+    const length = exchange.streams ? null : exchange.bytes!.length;
+    const hasBody = length === null || length > 0 || head.contentLength !== null;
+    forward(
+      target,
+      {
+        method: exchange.method,
+        path: line,
+        headers: forwardedHeaders(request.rawHeaders, head.hopByHop, {
+          receiptId: answer.receipt_id,
+          credential: target.config.credential,
+          contentLength: announcedLength(exchange, length, hasBody),
+        }),
+        body: exchange.streams ? exchange.reader!.stream() : hasBody ? exchange.bytes : null,
+        accountId: answer.account_id,
+        receiptId: answer.receipt_id,
+        frame: { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' },
+        keepAnswer: exchange.keyHash !== null,
+      },
+      response,
+      decisions,
+      metrics.forwarded,
+    );
+  }
+
+  async #escalate(exchange: Exchange, answer: GatewayAnswer & { answer: 'escalate' }): Promise<void> {
+    const { response, requestId, bytes, head } = exchange;
+    const { decisions } = this.#deps;
+    if (answer.created && bytes !== null && bytes.length > 0 && bytes.length <= CARD_BODY_MAX_BYTES) {
+      await decisions.storeBody(answer.account_id, answer.escalation_id, bytes).catch((error: unknown) => {
+        this.#deps.logError(error, 'the body of an escalated request could not be stored for its card');
+      });
+    }
+    const seconds = preferredWait(head.prefer);
+    if (seconds > 0 && exchange.escalationHash === null) {
+      const next = await this.#wait(exchange, answer, seconds);
+      if (next !== null) return this.#settle(exchange, next);
+    }
+    const escalation = { id: answer.escalation_id, expires_at: answer.expires_at };
+    sendEscalate(response, escalation, {
+      requestId,
+      rate: answer.rate,
+      receiptId: answer.receipt_id,
+      decision: 'escalate',
+    });
+  }
+
+  /** Holds the request until a human answered; null when nobody did in the time the agent gave. */
+  async #wait(
+    exchange: Exchange,
+    answer: GatewayAnswer & { answer: 'escalate' },
+    seconds: number,
+  ): Promise<GatewayAnswer | null> {
+    if (this.#waiting >= WAITING_REQUESTS_MAX) {
+      throw new ProblemError('too_many_waiting', 'Too many requests are held here; repeat it without Prefer: wait.');
+    }
+    const gone = new AbortController();
+    const left = (): void => gone.abort();
+    exchange.response.once('close', left);
+    this.#waiting += 1;
+    try {
+      const { account_id, escalation_id } = answer;
+      const told = await this.#deps.decisions.wait(account_id, escalation_id, seconds * 1000, gone.signal);
+      if (told === null || told.status === 'pending' || gone.signal.aborted) return null;
+      const token = told.escalation_token;
+      exchange.escalationHash = token === null ? null : secretHash(token);
+      return await this.#ask(exchange, this.#deps.mappings.find(exchange.tokenHash, exchange.name));
+    } finally {
+      this.#waiting -= 1;
+      exchange.response.off('close', left);
+    }
+  }
+
+  async #fail(request: IncomingMessage, response: ServerResponse, requestId: string, error: unknown): Promise<void> {
+    if (error instanceof BodyAborted || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    let problem = problemOf(error);
+    if (problem.code === 'internal') this.#deps.logError(error, 'a gateway request failed');
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    let rate: AnswerFrame['rate'] = null;
+    if (problem.status < 500) {
+      const token = gatewayToken(request.headers.authorization ?? null);
+      const tokenHash = token === null ? null : secretHash(token);
+      const charged = await this.#deps.decisions.charge({ token_hash: tokenHash, address: addressOf(request) });
+      rate = charged?.rate ?? null;
+      const retryAfterSeconds = charged?.retry_after_s ?? null;
+      if (retryAfterSeconds !== null) {
+        problem = new ProblemError('rate_limited', 'The rate of requests is exceeded.', { retryAfterSeconds });
+      }
+    }
+    const frame: AnswerFrame = { requestId, rate, receiptId: null, decision: null };
+    sendProblem(response, problem, frame, { close: !request.complete });
+  }
+}
+
+function readExchange(request: IncomingMessage, response: ServerResponse, requestId: string): Exchange {
+  const method = request.method ?? '';
+  if (!isGatewayMethod(method)) throw new ProblemError('method_not_allowed', 'This method is not forwarded.');
+  const url = request.url ?? '';
+  const mark = url.indexOf('?');
+  const path = readToolPath(url.slice(GATEWAY_PREFIX.length, mark < 0 ? undefined : mark));
+  if (!path.ok) throw new ProblemError('ambiguous_path', path.message);
+  const query = readQuery(mark < 0 ? '' : url.slice(mark + 1));
+  if (!query.ok) throw new ProblemError('ambiguous_query', query.message);
+  if (mark === url.length - 1 && mark >= 0)
+    throw new ProblemError('ambiguous_query', 'The query is empty: leave out the ?.');
+  const head = readHead(request.rawHeaders);
+  if (head.repeated !== null) throw new ProblemError('repeated_header', `The header ${head.repeated} is repeated.`);
+  if (head.trailer) throw new ProblemError('trailers_refused', 'Send the request without trailers.');
+  const token = gatewayToken(head.authorization);
+  if (token === null) {
+    throw new ProblemError(
+      'unauthenticated',
+      'Send `Authorization: Bearer gwt_…` with the token of a gateway instance.',
+    );
+  }
+  const kind = bodyKind(head);
+  return {
+    request,
+    response,
+    requestId,
+    head,
+    tokenHash: secretHash(token),
+    address: addressOf(request),
+    method,
+    path: path.path,
+    query: query.query,
+    queryParams: query.params,
+    name: toolName(method, path.path),
+    kind,
+    reader: kind === 'none' ? null : new BodyReader(request),
+    keyHash: idempotencyKeyHash(head.idempotencyKey),
+    escalationHash: escalationTokenHash(head.escalationToken),
+    bytes: null,
+    body: { kind: 'none' },
+    streams: false,
+  };
+}
+
+function idempotencyKeyHash(key: string | null): string | null {
+  if (key === null) return null;
+  if (!IDEMPOTENCY_KEY.test(key)) {
+    throw new ProblemError('malformed_request', 'An Idempotency-Key is 1 to 255 visible ASCII characters.');
+  }
+  return secretHash(key);
+}
+
+function escalationTokenHash(token: string | null): string | null {
+  if (token === null) return null;
+  // A token that cannot be one is unknown, which is a decision (MD-402) and not a malformed request.
+  return isSecretToken(token, 'etk') ? secretHash(token) : secretHash(`not a token: ${token}`);
+}
+
+function bodyDigest(exchange: Exchange): string | null {
+  if (exchange.bytes === null) return null;
+  return exchange.bytes.length === 0 ? EMPTY_SHA256 : hash('sha256', exchange.bytes, 'hex');
+}
+
+function read(exchange: Exchange, mapping: HeldMapping): Reading {
+  const { path, queryParams, body } = exchange;
+  return readValues(mapping.compiled, { path, queryParams, body });
+}
+
+function announcedLength(exchange: Exchange, length: number | null, hasBody: boolean): number | null {
+  if (length !== null) return hasBody ? length : null;
+  return exchange.head.contentLength === null ? null : Number(exchange.head.contentLength);
+}
+
+function addressOf(request: IncomingMessage): string {
+  return request.socket.remoteAddress ?? 'unknown';
+}
+
+function problemOf(error: unknown): ProblemError {
+  if (error instanceof ProblemError) return error;
+  if (error instanceof ControlPlaneAway) {
+    const detail = 'No control plane answered, so nothing was decided and nothing was forwarded.';
+    return new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  return new ProblemError('internal', 'Something went wrong here; nothing more is known.', { cause: error });
+}

@@ -1,0 +1,84 @@
+import { LRUCache } from 'lru-cache';
+import { Pool } from 'undici';
+import {
+  HEAD_MAX_BYTES,
+  MAPPED_INSTANCES_MAX,
+  TARGET_CONNECTIONS_MAX,
+  TARGET_KEEP_ALIVE_MS,
+  TARGET_POOLS_MAX,
+} from '../../core/limits.ts';
+import type { TargetConfig } from '../../core/wire.ts';
+import { type GuardOptions, guardedConnector } from './target-guard.ts';
+
+/** A target made ready: its connections, and the path under which its API lies (no trailing slash). */
+export interface Target {
+  readonly config: TargetConfig;
+  readonly pool: Pool;
+  readonly host: string;
+  readonly basePath: string;
+}
+
+export interface TargetsOptions extends GuardOptions {
+  readonly timeoutMs: number;
+}
+
+interface Prepared extends Omit<Target, 'pool'> {
+  readonly origin: string;
+}
+
+function prepare(config: TargetConfig): Prepared {
+  const url = new URL(config.url);
+  const basePath = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
+  return { config, origin: url.origin, host: url.host, basePath };
+}
+
+/** Connections to targets by origin, and the configuration of instances by token and version; both bounded. */
+export class Targets {
+  readonly #options: TargetsOptions;
+  readonly #configs = new LRUCache<string, Prepared>({ max: MAPPED_INSTANCES_MAX });
+  readonly #pools: LRUCache<string, Pool>;
+
+  constructor(options: TargetsOptions) {
+    this.#options = options;
+    this.#pools = new LRUCache<string, Pool>({
+      max: TARGET_POOLS_MAX,
+      dispose: (pool) => {
+        void pool.close();
+      },
+    });
+  }
+
+  /** The version of a token's target that is held; 0 when none is. */
+  version(tokenHash: string): number {
+    return this.#configs.get(tokenHash)?.config.version ?? 0;
+  }
+
+  /** The target of an allow: what came with it, or what is held; null when neither (it may have been forgotten). */
+  of(tokenHash: string, sent: TargetConfig | null): Target | null {
+    if (sent !== null) this.#configs.set(tokenHash, prepare(sent));
+    const known = this.#configs.get(tokenHash);
+    return known === undefined ? null : { ...known, pool: this.#pool(known.origin) };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
+  }
+
+  #pool(origin: string): Pool {
+    const known = this.#pools.get(origin);
+    if (known !== undefined) return known;
+    const connect = guardedConnector(this.#options) as unknown as NonNullable<Pool.Options['connect']>;
+    const pool = new Pool(origin, {
+      connect,
+      connections: TARGET_CONNECTIONS_MAX,
+      pipelining: 1,
+      headersTimeout: this.#options.timeoutMs,
+      bodyTimeout: this.#options.timeoutMs,
+      keepAliveTimeout: TARGET_KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: TARGET_KEEP_ALIVE_MS,
+      maxHeaderSize: HEAD_MAX_BYTES,
+    });
+    this.#pools.set(origin, pool);
+    return pool;
+  }
+}
