@@ -187,9 +187,10 @@ class Lane {
   #asks: WaitingAsk[] = [];
   #outcomes: WaitingOutcome[] = [];
   #charges: WaitingCharge[] = [];
-  readonly #late = new Set<WaitingOutcome>();
+  readonly #late = new Map<WaitingOutcome, NodeJS.Timeout>();
   readonly #inFlight = new Set<{ readonly startedMs: number; readonly asks: readonly WaitingAsk[] }>();
   #scheduled = false;
+  #closed = false;
   #linger: NodeJS.Timeout | null = null;
   #watch: NodeJS.Timeout | null = null;
 
@@ -232,6 +233,11 @@ class Lane {
   async close(): Promise<void> {
     if (this.#linger !== null) clearTimeout(this.#linger);
     if (this.#watch !== null) clearInterval(this.#watch);
+    this.#closed = true;
+    for (const [waiting, timer] of this.#late) {
+      clearTimeout(timer);
+      waiting.done?.(false);
+    }
     await this.link.close();
   }
 
@@ -375,16 +381,17 @@ class Lane {
 
   #again(waiting: WaitingOutcome): void {
     waiting.attempts += 1;
-    if (waiting.attempts >= OUTCOME_ATTEMPTS_MAX) {
+    if (this.#closed || waiting.attempts >= OUTCOME_ATTEMPTS_MAX) {
       this.#options.logWarning(null, 'an outcome could not be written and is left to the sweep');
       waiting.done?.(false);
       return;
     }
-    this.#late.add(waiting);
-    setTimeout(() => {
+    const pause = OUTCOME_RETRY_MS * Math.min(waiting.attempts, 10);
+    const timer = setTimeout(() => {
       this.#late.delete(waiting);
       this.tell(waiting, true);
-    }, OUTCOME_RETRY_MS * Math.min(waiting.attempts, 10));
+    }, pause);
+    this.#late.set(waiting, timer);
   }
 }
 

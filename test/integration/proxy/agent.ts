@@ -60,7 +60,7 @@ export function pay(port: number, options: SendOptions = {}): Promise<Answer> {
   return send(port, '/api/gateway/http/payments', { body: PAYMENT, ...options });
 }
 
-/** Writes bytes as they are on a connection of their own; resolves with all that came back until it was closed. */
+/** Writes bytes as they are on a connection of their own; resolves with all that came back until the proxy closed it. */
 export async function sendRaw(port: number, bytes: string | Buffer | readonly (string | Buffer)[]): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port });
   socket.on('error', () => {});
@@ -70,7 +70,6 @@ export async function sendRaw(port: number, bytes: string | Buffer | readonly (s
   for (const part of typeof bytes === 'string' || Buffer.isBuffer(bytes) ? [bytes] : bytes) {
     socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part);
   }
-  socket.end();
   await new Promise<void>((resolve) => socket.once('close', () => resolve()));
   return Buffer.concat(chunks).toString('latin1');
 }

