@@ -127,7 +127,10 @@ class Run {
 
   closed(): void {
     this.open -= 1;
-    if (this.open > 0) return;
+    if (this.open === 0) this.end();
+  }
+
+  private end(): void {
     const { user, system } = process.cpuUsage(this.cpuStart);
     this.cpuSpent = user + system;
     process.send?.('window-end');
@@ -146,7 +149,7 @@ class Run {
   private stopWindow(): void {
     if (this.phase === 'drain') return;
     this.phase = 'drain';
-    setTimeout(() => this.finish(), DRAIN_TIMEOUT_MS).unref();
+    setTimeout(() => this.end(), DRAIN_TIMEOUT_MS).unref();
   }
 
   private result(): LoadResult {
@@ -230,6 +233,7 @@ class Connection {
   private socket: Socket | undefined;
   private received = '';
   private sentAt = 0;
+  private connected = false;
   private inFlight = false;
   private sentInWindow = false;
 
@@ -253,11 +257,15 @@ class Connection {
     };
     const target = url === undefined ? undefined : new URL(url);
     this.received = '';
+    this.connected = false;
     this.socket =
       target === undefined
         ? connect({ path: socketPath ?? '', onread })
         : connect({ host: target.hostname, port: Number(target.port || 80), noDelay: true, onread });
-    this.socket.once('connect', () => this.send());
+    this.socket.once('connect', () => {
+      this.connected = true;
+      this.send();
+    });
     this.socket.once('error', () => {});
     this.socket.once('close', () => this.lost());
   }
@@ -302,8 +310,7 @@ class Connection {
 
   /** The other side closed: between two requests that is its right, with one in flight it is an error. */
   private lost(): void {
-    if (this.inFlight || this.received !== '') this.run.failed(this.sentInWindow);
-    else if (this.sentAt === 0) this.run.failed(false);
+    if (this.inFlight || !this.connected) this.run.failed(this.sentInWindow);
     this.inFlight = false;
     if (this.run.phase === 'drain') this.run.closed();
     else setTimeout(() => this.dial(), RECONNECT_MS);

@@ -10,7 +10,7 @@ import {
 } from '../core/limits.ts';
 import { DecisionClient } from './decision-client.ts';
 import { Mappings } from './gateway/mappings.ts';
-import { GATEWAY_PREFIX, Gateway } from './gateway/route.ts';
+import { Gateway, gatewayPrefix } from './gateway/route.ts';
 import type { Resolve } from './gateway/target-guard.ts';
 import { Targets } from './gateway/targets.ts';
 import { ProxyMetrics } from './metrics.ts';
@@ -83,8 +83,9 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
       requireHostHeader: true,
     },
     (request, response) => {
-      if (request.url?.startsWith(GATEWAY_PREFIX)) gateway.handle(request, response);
-      else others.routing(request, response);
+      const prefix = gatewayPrefix(request);
+      if (prefix === null) others.routing(request, response);
+      else gateway.handle(request, response, prefix);
     },
   );
   refuseUpgrades(server);

@@ -89,7 +89,7 @@ const COMMON: ReadonlySet<string> = new Set(
   123456abcdef 123456789abc 12345qwertyui 123abc123abc 147258369147 0987654321qwe 098765432100 abcdefghijkl
   abcdefghijklm abcdefghijklmnop abcd12345678 abcdef123456 abc123abc123 abc123456789 admin1234567 admin123456789
   administrator administrator1 adminadmin12 adminadminadmin asdfasdfasdf asdfghjkl123 asdfghjklqwe asdfghjkl;'\\
-  changeme1234 changemeplease computer1234 correcthorsebatterystaple correct horse battery staple dragon123456
+  changeme1234 changemeplease computer1234 correcthorsebatterystaple dragon123456
   football1234 iloveyou1234 iloveyou12345 iloveyouforever iloveyousomuch letmein12345 letmeinletmein letmeinplease
   liverpool123 loveyou12345 manchester1 manchesterunited master123456 mypassword12 mypassword123 mypassword1234
   p@ssw0rd1234 p@ssword1234 p@ssword12345 passpasspass passw0rd1234 password!123 password1234 password12345 password123456

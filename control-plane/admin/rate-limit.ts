@@ -9,7 +9,12 @@ const MANAGEMENT_RATE = { perSecond: 10, burst: 20 } as const;
 
 const CREDENTIAL = /^Bearer ((?:ses|mak|gwt)_[A-Za-z0-9_-]{43})$/i;
 
-const states = new WeakMap<FastifyRequest, BucketState>();
+interface Counted {
+  readonly state: BucketState;
+  readonly onCredential: boolean;
+}
+
+const counts = new WeakMap<FastifyRequest, Counted>();
 
 /**
  * Takes every request from a bucket, tells its state in `X-RateLimit-*`, and refuses where it is empty.
@@ -20,8 +25,9 @@ const states = new WeakMap<FastifyRequest, BucketState>();
 export function limitRates(app: FastifyInstance, deps: AdminDependencies): void {
   app.addHook('onRequest', async (request) => {
     const known = credentialKey(request);
-    const state = (known && deps.buckets.takeKnown(known, performance.now())) || take(deps, addressKey(request));
-    states.set(request, state);
+    const own = known === null ? undefined : deps.buckets.takeKnown(known, performance.now());
+    const state = own ?? take(deps, addressKey(request));
+    counts.set(request, { state, onCredential: own !== undefined });
     if (state.allowed) return;
     const { retryAfterSeconds } = state;
     throw new ProblemError('rate_limited', 'Too many requests; slow down.', { retryAfterSeconds });
@@ -31,13 +37,13 @@ export function limitRates(app: FastifyInstance, deps: AdminDependencies): void 
 /** Gives a request's credential, now that it is known to be valid, its own bucket for the requests that follow. */
 export function countAgainstCredential(request: FastifyRequest, deps: AdminDependencies): void {
   const key = credentialKey(request);
-  if (key === null || deps.buckets.takeKnown(key, performance.now()) !== undefined) return;
-  states.set(request, take(deps, key));
+  if (key === null || counts.get(request)?.onCredential === true) return;
+  counts.set(request, { state: take(deps, key), onCredential: true });
 }
 
 /** Sets the headers that tell the state of the request's bucket. */
 export function tellRate(request: FastifyRequest, reply: FastifyReply): void {
-  const state = states.get(request);
+  const state = counts.get(request)?.state;
   if (state === undefined) return;
   reply.headers({
     'x-ratelimit-limit': state.limit,

@@ -23,7 +23,22 @@ import type { HeldMapping, Mappings } from './mappings.ts';
 import type { Targets } from './targets.ts';
 
 /** The prefix of the gateway path (interface.md). */
-export const GATEWAY_PREFIX = '/api/gateway/http/';
+const GATEWAY_PREFIX = '/api/gateway/http/';
+/** Paths of this service itself; no target is reached under them without the prefix. */
+const OWN_PATHS = ['/api/', '/.well-known/', '/healthz', '/readyz'];
+
+/**
+ * What precedes the target's path in a request's URL, or null when the request is not for the gateway.
+ *
+ * Besides the prefix there is the root: client libraries that know only a host, and no base path, reach the gateway with
+ * a gateway token on any path that is not the service's own (docs/design/0001-gateway-at-the-root.md).
+ */
+export function gatewayPrefix(request: IncomingMessage): string | null {
+  const url = request.url ?? '';
+  if (url.startsWith(GATEWAY_PREFIX)) return GATEWAY_PREFIX;
+  const own = !url.startsWith('/') || OWN_PATHS.some((path) => url.startsWith(path));
+  return !own && /^bearer gwt_/i.test(request.headers.authorization ?? '') ? '/' : null;
+}
 const EMPTY_SHA256 = hash('sha256', '', 'hex');
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -39,6 +54,7 @@ export interface GatewayDependencies {
 
 /** One request as far as it was read; the parts that are not final are filled in on the way. */
 interface Exchange {
+  readonly prefix: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
@@ -60,7 +76,7 @@ interface Exchange {
   streams: boolean;
 }
 
-/** The gateway: decides about every request under {@link GATEWAY_PREFIX} and forwards it only on allow (contract §7). */
+/** The gateway: decides about every request that {@link gatewayPrefix} names, and forwards it only on allow (contract §7). */
 export class Gateway {
   readonly #deps: GatewayDependencies;
   #inFlight = 0;
@@ -76,7 +92,7 @@ export class Gateway {
   }
 
   /** Answers one request; never throws. */
-  handle(request: IncomingMessage, response: ServerResponse): void {
+  handle(request: IncomingMessage, response: ServerResponse, prefix: string): void {
     const requestId = newRequestId();
     this.#inFlight += 1;
     response.once('close', () => {
@@ -84,16 +100,16 @@ export class Gateway {
     });
     // A socket that breaks while an answer is written is the agent's affair.
     response.on('error', () => {});
-    this.#answer(request, response, requestId).catch((error: unknown) => {
+    this.#answer(request, response, { requestId, prefix }).catch((error: unknown) => {
       void this.#fail(request, response, requestId, error);
     });
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
+  async #answer(request: IncomingMessage, response: ServerResponse, how: Naming): Promise<void> {
     if (this.#inFlight > IN_FLIGHT_MAX) {
       throw new ProblemError('overloaded', 'This proxy has too many requests in flight.', { retryAfterSeconds: 1 });
     }
-    const exchange = readExchange(request, response, requestId);
+    const exchange = readExchange(request, response, how);
     const held = await this.#readBody(exchange);
     if (held.answer !== null) return this.#settle(exchange, held.answer);
     await this.#settle(exchange, await this.#ask(exchange, held.mapping));
@@ -227,7 +243,7 @@ export class Gateway {
       throw new ControlPlaneAway('the target is not known here', true);
     }
     const line = `${target.basePath}/${exchange.path}${exchange.query === '' ? '' : `?${exchange.query}`}`;
-    const given = request.url!.slice(GATEWAY_PREFIX.length - 1);
+    const given = request.url!.slice(exchange.prefix.length - 1);
     if (line !== `${target.basePath}${given}`) throw new Error('the path to forward is not the path that was checked');
     const length = exchange.streams ? null : exchange.bytes!.length;
     const hasBody = length === null || length > 0 || head.contentLength !== null;
@@ -328,12 +344,17 @@ export class Gateway {
   }
 }
 
-function readExchange(request: IncomingMessage, response: ServerResponse, requestId: string): Exchange {
+interface Naming {
+  readonly requestId: string;
+  readonly prefix: string;
+}
+
+function readExchange(request: IncomingMessage, response: ServerResponse, { requestId, prefix }: Naming): Exchange {
   const method = request.method ?? '';
   if (!isGatewayMethod(method)) throw new ProblemError('method_not_allowed', 'This method is not forwarded.');
   const url = request.url ?? '';
   const mark = url.indexOf('?');
-  const path = readToolPath(url.slice(GATEWAY_PREFIX.length, mark < 0 ? undefined : mark));
+  const path = readToolPath(url.slice(prefix.length, mark < 0 ? undefined : mark));
   if (!path.ok) throw new ProblemError('ambiguous_path', path.message);
   const query = readQuery(mark < 0 ? '' : url.slice(mark + 1));
   if (!query.ok) throw new ProblemError('ambiguous_query', query.message);
@@ -351,6 +372,7 @@ function readExchange(request: IncomingMessage, response: ServerResponse, reques
   }
   const kind = bodyKind(head);
   return {
+    prefix,
     request,
     response,
     requestId,

@@ -73,3 +73,11 @@ export async function sendRaw(port: number, bytes: string | Buffer | readonly (s
   await new Promise<void>((resolve) => socket.once('close', () => resolve()));
   return Buffer.concat(chunks).toString('latin1');
 }
+
+/** Breaks the connection of a request, as an agent does that gave up; resolves when it is gone on this side. */
+export async function leave(request: ClientRequest): Promise<void> {
+  request.on('error', () => {});
+  const closed = new Promise<void>((resolve) => request.once('close', () => resolve()));
+  request.destroy();
+  await closed;
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { ProblemError } from '../core/errors.ts';
+import { parseStrictJson } from '../core/json.ts';
+import { registerAccountRoutes } from './accounts/routes.ts';
+import type { AdminDependencies } from './admin/dependencies.ts';
+import { answerProblem } from './admin/problems.ts';
+import { limitRates, tellRate } from './admin/rate-limit.ts';
+import { bodyValue } from './admin/request.ts';
+import { requireSessions } from './admin/session.ts';
+
+/** The largest body of this API is a tool mapping, a few KiB. */
+const ADMIN_BODY_MAX_BYTES = 256 * 1024;
+/** A client that sends its request slower than this is no client, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 30_000;
+const PARAM_MAX_CHARACTERS = 64;
+
+/** Adds a noun's routes to the admin API. */
+export type RegisterRoutes = (app: FastifyInstance, deps: AdminDependencies) => void | Promise<void>;
+
+/**
+ * Builds the admin API: accounts and sessions, then the nouns of `register`; nothing listens yet.
+ *
+ * Every answer has `Cache-Control: no-store`, `X-Request-Id` and `X-RateLimit-*`; every error is problem+json
+ * (RFC 9457, contract §8). Bodies are strict JSON whose numbers keep their digits (`DecimalText`). Routes below
+ * `/admin/` have a live session, found with `accountOf(request)`.
+ */
+export async function buildServer(
+  deps: AdminDependencies,
+  register: readonly RegisterRoutes[] = [],
+): Promise<FastifyInstance> {
+  const app = Fastify({
+    bodyLimit: ADMIN_BODY_MAX_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: PARAM_MAX_CHARACTERS },
+    exposeHeadRoutes: false,
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    frameworkErrors: (error, request, reply) => {
+      reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
+      answerProblem(deps, error, request as unknown as FastifyRequest, reply);
+    },
+  });
+  readStrictJson(app);
+  app.addHook('onSend', async (request, reply) => {
+    reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
+    tellRate(request, reply);
+  });
+  limitRates(app, deps);
+  requireSessions(app, deps);
+  app.setErrorHandler((error, request, reply) => answerProblem(deps, error, request, reply));
+  answerUnknownRoutes(app);
+  registerHealthRoutes(app, deps);
+  registerAccountRoutes(app, deps);
+  for (const one of register) await one(app, deps);
+  return app;
+}
+
+function readStrictJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
+    body.length === 0 ? undefined : bodyValue(parseStrictJson(body)),
+  );
+}
+
+/** 405 with `Allow` where the path has other methods, else 404. */
+function answerUnknownRoutes(app: FastifyInstance): void {
+  const routes: { readonly path: RegExp; readonly method: string }[] = [];
+  app.addHook('onRoute', ({ url, method }) => {
+    const path = new RegExp(`^${url.replaceAll(/[.+*?()[\]{}|^$\\]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+')}$`);
+    for (const one of [method].flat()) routes.push({ path, method: one });
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?', 1)[0] ?? '';
+    const allowed = [...new Set(routes.filter((route) => route.path.test(path)).map((route) => route.method))];
+    if (allowed.length === 0) throw new ProblemError('not_found', 'There is nothing at this path.');
+    reply.header('allow', allowed.join(', '));
+    throw new ProblemError('method_not_allowed', `This path accepts ${allowed.join(', ')}.`);
+  });
+}
+
+function registerHealthRoutes(app: FastifyInstance, { sql }: AdminDependencies): void {
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.get('/readyz', async () => {
+    await sql`select from schema_migrations limit 1`;
+    return { status: 'ready' };
+  });
+}
