@@ -1,5 +1,6 @@
 import { type ListeningChild, startScript } from './children.ts';
 import type { Contender, RunningContender } from './contender.ts';
+import { gateway, gatewayBatchOne } from './gateway.ts';
 import { nginxInstalled, startNginx } from './peers/nginx.ts';
 
 const PATH = '/payments';
@@ -29,5 +30,6 @@ export const CONTENDERS: readonly Contender[] = [
   ...(nginxInstalled() ? [nginx] : []),
   script('bare-http-proxy'),
   script('bare-node'),
-  // The gateway's contenders belong here: `gateway` and `gateway-batch-1`, from gateway.ts.
+  gateway,
+  gatewayBatchOne,
 ];

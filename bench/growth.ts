@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { connect, type Sql } from '../control-plane/db/client.ts';
 import { decisionRate } from './decision-load.ts';
-import { benchDatabase, median, type SeededAccount, seedAccounts } from './seed.ts';
+import { type BenchDatabase, benchDatabase, median, type SeededAccount, seedAccounts } from './seed.ts';
 
 /**
  * Shows whether a decision's cost grows with what lies in the database: evidence entries, tools, mandates.
@@ -87,8 +87,16 @@ async function fillMandates(sql: Sql, account: SeededAccount, count: number): Pr
   await sql`analyze mandates`;
 }
 
+interface Run {
+  readonly size: Size;
+  readonly database: BenchDatabase;
+  readonly sql: Sql;
+  readonly account: SeededAccount;
+  readonly rates: number[];
+}
+
 async function measure(sizes: readonly Size[]): Promise<Record<string, { rates: number[]; ratio: number }>> {
-  const runs = [];
+  const runs: Run[] = [];
   for (const size of sizes) {
     const database = await benchDatabase();
     const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1, statementTimeoutMs: 3_600_000 });
@@ -97,7 +105,7 @@ async function measure(sizes: readonly Size[]): Promise<Record<string, { rates: 
     await size.fill(sql, account!, size.count);
     console.log(`${size.what} ${size.count}: filled in ${Math.round((performance.now() - started) / 1000)} s`);
     await sql.unsafe('checkpoint').catch(() => {});
-    runs.push({ size, database, sql, account: account!, rates: [] as number[] });
+    runs.push({ size, database, sql, account: account!, rates: [] });
   }
   for (let round = 0; round < Number(values.rounds); round++) {
     const order = round % 2 === 0 ? runs : [...runs].reverse();

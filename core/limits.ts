@@ -130,3 +130,11 @@ export const CLIENT_KEEP_ALIVE_MS = 65_000;
 export const PREFER_WAIT_MAX_SECONDS = 600;
 /** Messages of a control plane, in bytes. */
 export const CONTROL_ANSWER_MAX_BYTES = 96 * 1024 * 1024;
+
+// Escalations and what runs by the clock.
+/** Requests held for a human in one control plane; beyond it they are told at once how the escalation stands. */
+export const ESCALATION_WAITERS_MAX = 10_000;
+/** How often all waiters together look for answers given at another control plane; an agent does not notice it. */
+export const ESCALATION_POLL_MS = 250;
+/** What a job takes at a time: enough to keep up, few enough to hold an account's lock for milliseconds. */
+export const JOB_BATCH = 500;

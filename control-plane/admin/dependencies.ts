@@ -14,4 +14,6 @@ export interface AdminDependencies {
   readonly logError: (error: unknown, message: string) => void;
   /** Management class per session or address (interface.md, Limits); raised by benches and tests. */
   readonly managementRate?: { readonly perSecond: number; readonly burst: number };
+  /** Told when a human answered an escalation, so that who waits for it here need not wait for the next look. */
+  readonly escalationChanged?: (accountId: string, escalationId: string) => void;
 }

@@ -1,17 +1,11 @@
 import type { EscalationStatus } from '../../core/decide.ts';
+import { CARD_BODY_MAX_BYTES, ESCALATION_POLL_MS, ESCALATION_WAITERS_MAX } from '../../core/limits.ts';
 import type { EscalationWaitAnswer } from '../../core/wire.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandRunner } from '../decisions/command.ts';
 import type { EscalationGate } from '../decisions/internal-server.ts';
 import { expire } from './store.ts';
-
-/** Requests held for a human in one control plane; beyond it they are told at once how the escalation stands. */
-export const ESCALATION_WAITERS_MAX = 10_000;
-/** How often all waiters together look for answers that were given at another control plane, in milliseconds. */
-export const ESCALATION_POLL_MS = 250;
-/** Largest body that an approver's card shows, in bytes. */
-export const CARD_BODY_MAX_BYTES = 65_536;
 
 export interface EscalationWaitsOptions {
   readonly sql: Sql;

@@ -6,8 +6,10 @@ import { MONEY_MINOR_MAX } from '../../core/limits.ts';
 import { decimalOf } from '../../core/money.ts';
 import { isSecretToken, sameHash, secretHash } from '../../core/secret-token.ts';
 import type { AdminDependencies } from '../admin/dependencies.ts';
-import { idParam, readBody, readQuery, wholeQuery } from '../admin/request.ts';
-import { accountOf } from '../admin/session.ts';
+import { readQuery, wholeQuery } from '../admin/query.ts';
+import { countAgainstCredential } from '../admin/rate-limit.ts';
+import { idParam, readBody } from '../admin/request.ts';
+import { accountOf, bearerToken } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import { approve, type EscalationRecord, readEscalation, readEscalations, reject, type Settlement } from './store.ts';
 
@@ -52,6 +54,8 @@ export function registerEscalationRoutes(app: FastifyInstance, deps: AdminDepend
   });
   app.get('/api/v1/escalations/:id', async (request) => {
     const found = await readForAgent(deps.sql, gatewayToken(request), idParam(request, 'esc'));
+    countAgainstCredential(request, deps);
+    if (found === null) throw notFound();
     const { id, status, expires_at_ms, usable } = found;
     const expires_at = time(expires_at_ms);
     if (status !== 'approved' || !usable) return { id, status, expires_at };
@@ -148,15 +152,13 @@ function optionalTime(ms: number | null): string | null {
   return ms === null ? null : time(ms);
 }
 
-const BEARER = /^Bearer +([A-Za-z0-9_-]{1,64})$/i;
-
 function gatewayToken(request: FastifyRequest): string {
-  const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
+  const token = bearerToken(request);
   if (isSecretToken(token, 'gwt')) return token;
   throw new ProblemError('unauthenticated', 'Send the gateway token: Authorization: Bearer gwt_…');
 }
 
-/** An escalation of the very instance that the token belongs to; read live, as the instance may be disabled by now. */
+/** An escalation of the very instance whose live token this is, or null; throws 401 where it is no live token. */
 async function readForAgent(sql: Sql, token: string, id: string) {
   const hash = secretHash(token);
   const [row] = await sql<
@@ -172,6 +174,5 @@ async function readForAgent(sql: Sql, token: string, id: string) {
   if (row === undefined || !sameHash(row.token_hash, hash)) {
     throw new ProblemError('unauthenticated', 'The gateway token is not valid.');
   }
-  if (row.id === null) throw notFound();
-  return { ...row, id: row.id };
+  return row.id === null ? null : { ...row, id: row.id };
 }

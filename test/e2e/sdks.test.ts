@@ -5,6 +5,15 @@ import Stripe from 'stripe';
 import t from 'tap';
 import { type GatewayFixture, gatewayFixture } from '../integration/gateway/gateway-fixture.ts';
 
+/** The status with which an SDK call failed. */
+async function refusal(call: Promise<unknown>): Promise<number | undefined> {
+  const error = await call.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  return error instanceof Stripe.errors.StripeError ? error.statusCode : undefined;
+}
+
 type TestContext = Parameters<typeof gatewayFixture>[0];
 
 /** Points the fixture's instance at a stand-in of an API, and maps one tool. */
@@ -70,15 +79,9 @@ t.test('the official stripe SDK works through the gateway with another host and 
   });
   t.match(intent, { id: 'pi_1', amount: 4_250 });
   t.match(bodies[0], /amount=4250&currency=eur/);
-  await t.rejects(
-    stripe.paymentIntents.create({ amount: 5_001, currency: 'eur' }),
-    Stripe.errors.StripePermissionError,
-  );
-  await t.rejects(
-    stripe.paymentIntents.create({ amount: 4_000, currency: 'eur' }),
-    Stripe.errors.StripePermissionError,
-  );
-  await t.rejects(stripe.refunds.create({ payment_intent: 'pi_1' }), Stripe.errors.StripePermissionError);
+  t.equal(await refusal(stripe.paymentIntents.create({ amount: 5_001, currency: 'eur' })), 403);
+  t.equal(await refusal(stripe.paymentIntents.create({ amount: 4_000, currency: 'eur' })), 403);
+  t.equal(await refusal(stripe.refunds.create({ payment_intent: 'pi_1' })), 403);
   t.equal(bodies.length, 1, 'what was denied never reached the API');
 });
 

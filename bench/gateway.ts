@@ -1,0 +1,90 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { connect } from '../control-plane/db/client.ts';
+import { pidOf, stopChild } from './children.ts';
+import type { Contender, RunningContender } from './contender.ts';
+import { benchDatabase, seedAccounts } from './seed.ts';
+
+/** V8 flags of `mandate up` (cli/supervisor): what is measured is what is shipped. */
+const NODE_FLAGS = ['--max-semi-space-size=8', '--max-old-space-size=256'];
+
+/** Starts a process of ours and waits until it says where it listens. */
+async function startProcess(
+  entry: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ child: ChildProcess; at: Record<string, string> }> {
+  const path = fileURLToPath(new URL(`../${entry}.ts`, import.meta.url));
+  const child = fork(path, [], { env: { ...process.env, ...env }, execArgv: NODE_FLAGS, stdio: 'inherit' });
+  const at = await new Promise<Record<string, string>>((resolve, reject) => {
+    child.on('message', (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {
+      if (message.type === 'ready') resolve(message.addresses ?? {});
+      if (message.type === 'failed') reject(new Error(message.message));
+    });
+    child.once('exit', (code) => reject(new Error(`${entry} ended with ${code}`)));
+  });
+  return { child, at };
+}
+
+async function startGateway(
+  upstreamUrl: string,
+  options: { readonly accounts: number; readonly batchMax: number },
+): Promise<RunningContender> {
+  const database = await benchDatabase();
+  const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1 });
+  const accounts = await seedAccounts(sql, options.accounts, upstreamUrl);
+  await sql.end();
+  const directory = await mkdtemp(join(tmpdir(), 'mandate-bench-'));
+  const socket = join(directory, 'control.sock');
+  const secret = randomBytes(32).toString('hex');
+  const common = {
+    MANDATE_INTERNAL_SECRET: secret,
+    MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS: 'true',
+    MANDATE_DECISION_BATCH_MAX: String(options.batchMax),
+    MANDATE_LOG_LEVEL: 'error',
+    NODE_ENV: 'production',
+  };
+  const control = await startProcess('control-plane/main', {
+    ...common,
+    MANDATE_DATABASE_APP_URL: database.appUrl,
+    MANDATE_MASTER_KEY: randomBytes(32).toString('hex'),
+    MANDATE_CONTROL_SOCKET: socket,
+    MANDATE_CONTROL_PORT: '0',
+    MANDATE_CONTROL_METRICS_PORT: '0',
+  });
+  const proxy = await startProcess('proxy/main', {
+    ...common,
+    MANDATE_CONTROL_PLANES: `unix:${socket}`,
+    MANDATE_CONTROL_URL: control.at['admin'],
+    MANDATE_PROXY_PORT: '0',
+    MANDATE_PROXY_METRICS_PORT: '0',
+  });
+  return {
+    url: proxy.at['proxy'] ?? '',
+    path: '/api/gateway/http/payments',
+    headers: {},
+    tokens: accounts.map(({ token }) => token),
+    pids: { proxy: [pidOf(proxy.child)], 'control plane': [pidOf(control.child)], PostgreSQL: [database.pid] },
+    stop: async () => {
+      await stopChild(proxy.child);
+      await stopChild(control.child);
+      await database.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Our gateway as it is shipped: full enforcement, durable evidence, one worker. */
+export const gateway: Contender = {
+  name: 'gateway',
+  start: (upstreamUrl, { accounts }) => startGateway(upstreamUrl, { accounts, batchMax: 256 }),
+};
+
+/** The same with one decision a transaction and a message: what group commit is worth. */
+export const gatewayBatchOne: Contender = {
+  name: 'gateway-batch-1',
+  start: (upstreamUrl, { accounts }) => startGateway(upstreamUrl, { accounts, batchMax: 1 }),
+};

@@ -1,0 +1,43 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expireEscalations } from './expire-escalations.ts';
+import { expireMandates } from './expire-mandates.ts';
+import type { Job, JobsCore } from './job.ts';
+import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
+import { sweepReservations } from './sweep-reservations.ts';
+
+const ESCALATIONS_INTERVAL_MS = 1_000;
+const INTERVAL_MS = 10_000;
+
+/** Every job with the pause between its rounds, in milliseconds. */
+const JOBS: readonly { readonly name: string; readonly intervalMs: number; readonly run: Job }[] = [
+  { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
+  { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
+  { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
+  { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
+  { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
+];
+
+/**
+ * Starts what runs by the clock; the returned function ends it after the rounds that are under way.
+ *
+ * Every replica runs every job: each finds candidates without a lock and acts under the account's lock on what still
+ * is one. Nothing here decides: a decision judges times by itself, however late a job is.
+ */
+export function startJobs(core: JobsCore): () => Promise<void> {
+  const stopping = new AbortController();
+  const loops = JOBS.map(async ({ name, intervalMs, run }) => {
+    while (!stopping.signal.aborted) {
+      let more = false;
+      try {
+        more = await run(core);
+      } catch (error) {
+        core.log.error({ err: error, job: name }, 'a job failed and will be tried again');
+      }
+      if (!more) await delay(intervalMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  });
+  return async () => {
+    stopping.abort();
+    await Promise.all(loops);
+  };
+}
