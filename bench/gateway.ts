@@ -1,33 +1,12 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { connect } from '../control-plane/db/client.ts';
 import { pidOf, stopChild } from './children.ts';
 import type { Contender, RunningContender } from './contender.ts';
+import { startProcess } from './processes.ts';
 import { benchDatabase, seedAccounts } from './seed.ts';
-
-/** V8 flags of `mandate up` (cli/supervisor): what is measured is what is shipped. */
-const NODE_FLAGS = ['--max-semi-space-size=8', '--max-old-space-size=256'];
-
-/** Starts a process of ours and waits until it says where it listens. */
-async function startProcess(
-  entry: string,
-  env: NodeJS.ProcessEnv,
-): Promise<{ child: ChildProcess; at: Record<string, string> }> {
-  const path = fileURLToPath(new URL(`../${entry}.ts`, import.meta.url));
-  const child = fork(path, [], { env: { ...process.env, ...env }, execArgv: NODE_FLAGS, stdio: 'inherit' });
-  const at = await new Promise<Record<string, string>>((resolve, reject) => {
-    child.on('message', (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {
-      if (message.type === 'ready') resolve(message.addresses ?? {});
-      if (message.type === 'failed') reject(new Error(message.message));
-    });
-    child.once('exit', (code) => reject(new Error(`${entry} ended with ${code}`)));
-  });
-  return { child, at };
-}
 
 async function startGateway(
   upstreamUrl: string,

@@ -123,3 +123,27 @@ async function seedAccount(sql: Sql, number: number, targetUrl: string, limits: 
   });
   return { accountId, mandateId, instanceId, toolId, token, tokenHash };
 }
+
+/** Adds gateway instances under the same mandate, each with a token of its own and the same mapped tool. */
+export async function seedInstances(sql: Sql, account: SeededAccount, count: number): Promise<SeededAccount[]> {
+  const instances: SeededAccount[] = [];
+  for (let i = 0; i < count; i++) {
+    const now = Date.now();
+    const [instanceId, toolId, token] = [newTypeId('gwi', now), newTypeId('tol', now), newSecretToken('gwt')];
+    const tokenHash = secretHash(token);
+    await sql.begin(async (tx) => {
+      await tx`insert into gateway_instances (account_id, instance_id, mandate_id, name, status, target_url, token_hash,
+          config_version, rate_per_second, rate_burst, created_at, changed_at)
+        select account_id, ${instanceId}, mandate_id, name, status, target_url, decode(${tokenHash}, 'hex'),
+          config_version, rate_per_second, rate_burst, created_at, changed_at
+        from gateway_instances where instance_id = ${account.instanceId}`;
+      await tx`insert into token_routes (token_hash, kind, account_id, subject_id)
+        values (decode(${tokenHash}, 'hex'), 'gateway', ${account.accountId}, ${instanceId})`;
+      await tx`insert into tools (account_id, instance_id, key, tool_id, pattern, state, mapping, created_at, changed_at)
+        select account_id, ${instanceId}, key, ${toolId}, pattern, state, mapping, created_at, changed_at
+        from tools where instance_id = ${account.instanceId}`;
+    });
+    instances.push({ ...account, instanceId, toolId, token, tokenHash });
+  }
+  return instances;
+}

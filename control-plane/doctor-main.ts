@@ -1,5 +1,6 @@
 import { loadConfig } from '../config/load.ts';
 import { withoutSecrets } from '../config/log.ts';
+import { checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
 
@@ -26,6 +27,9 @@ async function checks(): Promise<Check[]> {
     return [
       reached,
       await attempt('schema', 'Run `mandate migrate` (or `mandate up`).', () => schema(sql)),
+      await attempt('master key', 'Set MANDATE_MASTER_KEY to the key that this database was first started with.', () =>
+        masterKey(sql, config.masterKey),
+      ),
       await attempt('durability', 'Set fsync and full_page_writes to on, and synchronous_commit not to off.', () =>
         durable(sql),
       ),
@@ -63,6 +67,14 @@ async function attempt(name: string, fix: string, run: () => Promise<string>): P
 async function schema(sql: Sql): Promise<string> {
   await assertMigrated(sql);
   return 'migrated to the version of this program';
+}
+
+async function masterKey(sql: Sql, key: Buffer | null): Promise<string> {
+  const kept = await sql`select from installation`;
+  if (kept.length === 0) return 'none is in use yet; the first start of a control plane settles it';
+  if (key === null) throw new Error('MANDATE_MASTER_KEY is not set, and the database holds secrets sealed under one');
+  await checkMasterKey(sql, key);
+  return 'the one that this database was first started with';
 }
 
 async function durable(sql: Sql): Promise<string> {

@@ -5,12 +5,13 @@ import type { Config } from '../config/load.ts';
 import type { Logger } from '../config/log.ts';
 import { type MetricsServer, startMetricsServer } from '../config/metrics-server.ts';
 import type { RunningProcess } from '../config/run-process.ts';
+import { Custody, checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
 import { type EscalationGate, type InternalServer, startInternalServer } from './decisions/internal-server.ts';
 import { Lanes } from './decisions/lanes.ts';
 import { TokenRoutes } from './decisions/token-routes.ts';
-import { type OpenCredential, VersionCache } from './decisions/versions.ts';
+import { VersionCache } from './decisions/versions.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
 
@@ -27,22 +28,28 @@ export interface ControlPlaneCore {
   readonly sql: Sql;
   readonly lanes: Lanes;
   readonly metrics: ControlPlaneMetrics;
+  readonly custody: Custody;
+  readonly buckets: TokenBuckets;
+  readonly logError: (error: unknown, message: string) => void;
 }
 
 /** The admin API: listens where it is told, and stops after the requests it has. */
 export interface AdminListener {
   listen(options: { readonly host: string; readonly port: number }): Promise<unknown>;
-  address(): AddressInfo | string | null;
+  readonly server: { address(): AddressInfo | string | null };
   close(): Promise<unknown>;
+}
+
+/** Escalations, as the listener for proxies, the metrics and the admin API see them. */
+export interface Escalations extends EscalationGate {
+  countPending(): Promise<number>;
+  changed(accountId: string, escalationId: string): void;
 }
 
 /** The nouns' side of a control plane; `control-plane/main.ts` brings the real ones. */
 export interface ControlPlaneParts {
-  /** Refuses a database whose secrets were sealed under another master key. */
-  readonly checkMasterKey: (sql: Sql, masterKey: Buffer) => Promise<void>;
-  readonly openCredential: (masterKey: Buffer) => OpenCredential;
-  readonly escalations: (core: ControlPlaneCore) => EscalationGate & { countPending(): Promise<number> };
-  readonly admin: (core: ControlPlaneCore) => Promise<AdminListener>;
+  readonly escalations: (core: ControlPlaneCore) => Escalations;
+  readonly admin: (core: ControlPlaneCore, escalations: Escalations) => Promise<AdminListener>;
   /** Starts what runs by the clock (escalations that expire, reservations nobody settled); returns what stops it. */
   readonly jobs: (core: ControlPlaneCore) => () => Promise<void>;
 }
@@ -52,7 +59,7 @@ export interface ControlPlaneParts {
  *
  * `stop` takes no new work, finishes what was accepted, and closes the database last.
  *
- * @throws DatabaseError, a listener's system error, or what a part throws; nothing is left running then
+ * @throws DatabaseError, an Error where the master key is another one, a listener's system error; nothing is left running then
  */
 export async function startControlPlane(
   config: Config,
@@ -64,7 +71,7 @@ export async function startControlPlane(
     for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
-    const started = await startCore(config, log, parts, undo);
+    const started = await startCore(config, log, undo);
     return { addresses: await startListeners(started, parts, undo), stop };
   } catch (error) {
     await stop();
@@ -76,11 +83,10 @@ type Undo = (() => Promise<unknown>)[];
 
 interface StartedCore {
   readonly core: ControlPlaneCore;
-  readonly buckets: TokenBuckets;
   readonly internalSecret: string;
 }
 
-async function startCore(config: Config, log: Logger, parts: ControlPlaneParts, undo: Undo): Promise<StartedCore> {
+async function startCore(config: Config, log: Logger, undo: Undo): Promise<StartedCore> {
   const { databaseAppUrl, masterKey, internalSecret } = config;
   if (databaseAppUrl === null || masterKey === null || internalSecret === null) {
     throw new TypeError('the configuration of a control plane has a database, a master key and an internal secret');
@@ -88,28 +94,32 @@ async function startCore(config: Config, log: Logger, parts: ControlPlaneParts, 
   const sql = connect(databaseAppUrl, { applicationName: 'mandate control plane' });
   undo.push(() => sql.end());
   await assertMigrated(sql);
-  await parts.checkMasterKey(sql, masterKey);
+  await checkMasterKey(sql, masterKey);
+  const custody = new Custody(masterKey);
   const metrics = new ControlPlaneMetrics();
   const buckets = new TokenBuckets();
+  const logError = (error: unknown, message: string): void => log.error({ err: error }, message);
   const lanes = new Lanes({
     databaseUrl: databaseAppUrl,
     lanes: config.controlLanes,
     batchMax: config.decisionBatchMax,
-    versions: new VersionCache(parts.openCredential(masterKey)),
+    versions: new VersionCache((accountId, instanceId, sealed) =>
+      custody.open(accountId, 'credential', instanceId, sealed).toString('utf8'),
+    ),
     buckets,
     metrics,
-    logError: (error, message) => log.error({ err: error }, message),
+    logError,
   });
   undo.push(() => lanes.close());
-  return { core: { config, log, sql, lanes, metrics }, buckets, internalSecret };
+  return { core: { config, log, sql, lanes, metrics, custody, buckets, logError }, internalSecret };
 }
 
 async function startListeners(
-  { core, buckets, internalSecret }: StartedCore,
+  { core, internalSecret }: StartedCore,
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, log, sql, lanes, metrics } = core;
+  const { config, sql, lanes, metrics, buckets, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -120,12 +130,12 @@ async function startListeners(
     buckets,
     escalations,
     metrics,
-    logError: (error, message) => log.error({ err: error }, message),
+    logError,
   });
   undo.push(() => drain(internal, lanes));
   if (config.controlSocket !== null) await chmod(config.controlSocket, SOCKET_MODE);
   undo.push(parts.jobs(core));
-  const admin = await parts.admin(core);
+  const admin = await parts.admin(core, escalations);
   undo.push(() => admin.close());
   await admin.listen({ host: config.controlHost, port: config.controlPort });
   const { metricsHost: host, controlMetricsPort: port } = config;
@@ -159,7 +169,7 @@ function addressesOf(
 ): Record<string, string> {
   const link = internal.server.address();
   return {
-    admin: urlOf(config.controlHost, admin.address()),
+    admin: urlOf(config.controlHost, admin.server.address()),
     internal: typeof link === 'string' ? `unix:${link}` : urlOf(config.internalHost, link),
     control_metrics: `${urlOf(config.metricsHost, { port: scraped.port })}/metrics`,
   };

@@ -92,7 +92,8 @@ const COMMON: ReadonlySet<string> = new Set(
   changeme1234 changemeplease computer1234 correcthorsebatterystaple dragon123456
   football1234 iloveyou1234 iloveyou12345 iloveyouforever iloveyousomuch letmein12345 letmeinletmein letmeinplease
   liverpool123 loveyou12345 manchester1 manchesterunited master123456 mypassword12 mypassword123 mypassword1234
-  p@ssw0rd1234 p@ssword1234 p@ssword12345 passpasspass passw0rd1234 password!123 password1234 password12345 password123456
+  p@ssw0rd1234 p@ssword1234 p@ssword12345 passpasspass passw0rd1234 password!123 password1234 password12345
+  password123456
   password1234567 password12345678 password123456789 password2023 password2024 password2025 password2026
   passwordpassword princess1234 q1w2e3r4t5y6 q1w2e3r4t5y6u7 qazwsxedcrfv qazwsxedc123 qweasdzxc123 qweqweqweqwe
   qwer1234qwer qwerasdfzxcv qwerty123456 qwerty1234567 qwerty12345678 qwerty123456789 qwertyqwerty qwertyuiop12

@@ -53,6 +53,8 @@ export interface SignedUp {
   readonly accountId: string;
   readonly email: string;
   readonly token: string;
+  /** The code that confirmed the second factor: used up. */
+  readonly code: string;
 }
 
 /** The admin API on a fresh database, with real lanes, in this process. */
@@ -153,10 +155,11 @@ function actionsOf(app: FastifyInstance, sql: Sql): Pick<AdminFixture, 'send' | 
   const signUp: AdminFixture['signUp'] = async (email = `person-${++accounts}@example.com`) => {
     const wanted = { email, password: PASSWORD, totp_secret: TOTP_SECRET };
     const begun = await send('POST', '/admin/signup', null, wanted);
-    const confirm = { signup_token: textAt(begun, 'signup_token'), totp_code: await code() };
+    const first = await code();
+    const confirm = { signup_token: textAt(begun, 'signup_token'), totp_code: first };
     const answer = await send('POST', '/admin/signup/confirm', null, confirm);
     if (answer.status !== 201) throw new Error(`the sign-up failed: ${answer.text}`);
-    return { accountId: textAt(answer, 'account_id'), email, token: textAt(answer, 'token') };
+    return { accountId: textAt(answer, 'account_id'), email, token: textAt(answer, 'token'), code: first };
   };
   return { send, code, advance, signUp };
 }

@@ -1,0 +1,29 @@
+import { runProcess } from '../config/run-process.ts';
+import { EscalationWaits } from './escalations/gate.ts';
+import { registerEscalationRoutes } from './escalations/routes.ts';
+import { registerEvidenceRoutes } from './evidence/routes.ts';
+import { startJobs } from './jobs/loop.ts';
+import { buildServer, type RegisterRoutes } from './server.ts';
+import { type ControlPlaneParts, startControlPlane } from './start.ts';
+
+const ROUTES: readonly RegisterRoutes[] = [registerEscalationRoutes, registerEvidenceRoutes];
+
+const PARTS: ControlPlaneParts = {
+  escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),
+  admin: ({ config, sql, lanes, custody, buckets, logError }, escalations) =>
+    buildServer(
+      {
+        sql,
+        commands: lanes,
+        custody,
+        buckets,
+        allowPrivateTargets: config.gatewayAllowPrivateTargets,
+        logError,
+        escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
+      },
+      ROUTES,
+    ),
+  jobs: startJobs,
+};
+
+await runProcess('control-plane', (config, log) => startControlPlane(config, log, PARTS));

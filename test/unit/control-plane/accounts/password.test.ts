@@ -1,0 +1,57 @@
+import t from 'tap';
+import { hashPassword, passwordProblem, verifyPassword } from '../../../../control-plane/accounts/password.ts';
+import { lockAfter } from '../../../../control-plane/accounts/sign-in.ts';
+
+t.test('a hash keeps its parameters, has its own salt, and only its password fits', async (t) => {
+  const [one, two] = await Promise.all([hashPassword('an unlikely sentence'), hashPassword('an unlikely sentence')]);
+  t.match(one, /^scrypt\$ln=15,r=8,p=1\$/);
+  t.not(one, two);
+  t.equal(await verifyPassword('an unlikely sentence', one), true);
+  t.equal(await verifyPassword('an unlikely sentencE', one), false);
+  t.equal(await verifyPassword('', one), false);
+});
+
+t.test('the same password in another Unicode form fits', async (t) => {
+  const hash = await hashPassword('café au lait s’il vous plaît'.normalize('NFD'));
+  t.equal(await verifyPassword('café au lait s’il vous plaît'.normalize('NFC'), hash), true);
+});
+
+t.test('a hash with other parameters of ours is verified by those', async (t) => {
+  // RFC 7914 §12 has no vector of 32 bytes; this one is scrypt('an unlikely sentence', 16 zero bytes, N=2^4, r=8, p=1).
+  const { scryptSync } = await import('node:crypto');
+  const key = scryptSync('an unlikely sentence', Buffer.alloc(16), 32, { N: 16, r: 8, p: 1 }).toString('base64url');
+  const stored = `scrypt$ln=4,r=8,p=1$${'A'.repeat(22)}$${key}`;
+  t.equal(await verifyPassword('an unlikely sentence', stored), true);
+  t.equal(await verifyPassword('another sentence', stored), false);
+});
+
+t.test('nobody has a password', async (t) => {
+  t.equal(await verifyPassword('an unlikely sentence', null), false);
+});
+
+t.test('a stored text that is no hash of ours is an error, never a match', async (t) => {
+  for (const stored of ['', 'plain', `scrypt$ln=30,r=8,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`]) {
+    await t.rejects(verifyPassword('plain', stored), /password hash/, stored);
+  }
+});
+
+t.test('passwords that are short, common, uniform or the address are not taken', async (t) => {
+  const refused = [
+    'short',
+    'Password1234',
+    'abababababab',
+    'ada.lovelace@example.com',
+    'ADA.LOVELACE',
+    'x'.repeat(257),
+  ];
+  for (const password of refused) t.ok(passwordProblem(password, 'ada.lovelace@example.com'), password.slice(0, 30));
+  t.equal(passwordProblem('an unlikely sentence', 'ada.lovelace@example.com'), null);
+  t.ok(passwordProblem('😀😃😄😁😆😅', 'a@example.com'), 'characters are counted, not code units');
+});
+
+t.test('locks double from thirty seconds to a quarter of an hour', async (t) => {
+  t.same(
+    [0, 4, 5, 6, 7, 8, 9, 10, 1000].map(lockAfter),
+    [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000, 900_000],
+  );
+});
