@@ -246,7 +246,7 @@ class Connection {
     this.tokens = run.options.tokens ?? [];
     this.nextToken = index;
     const prefix = String(runNumber).padStart(RUN_DIGITS, '0') + String(index).padStart(CONNECTION_DIGITS, '0');
-    for (const at of this.references) this.request.latin1Write(prefix, at);
+    for (const at of this.references) this.request.write(prefix, at, 'latin1');
   }
 
   dial(): void {
@@ -278,7 +278,7 @@ class Connection {
     }
     for (const at of this.references) this.increment(at + REFERENCE_DIGITS - 1);
     if (this.tokenAt >= 0) {
-      this.request.latin1Write(this.tokens[this.nextToken % this.tokens.length] ?? '', this.tokenAt);
+      this.request.write(this.tokens[this.nextToken % this.tokens.length] ?? '', this.tokenAt, 'latin1');
       this.nextToken += 1;
     }
     this.inFlight = true;
@@ -295,7 +295,7 @@ class Connection {
   }
 
   private read(bytes: number, buffer: Buffer): boolean {
-    const text = buffer.latin1Slice(0, bytes);
+    const text = buffer.toString('latin1', 0, bytes);
     this.received = this.received === '' ? text : this.received + text;
     const length = responseLength(this.received);
     if (length < 0) return true;

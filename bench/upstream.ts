@@ -42,7 +42,7 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
 const server = createServer({ keepAliveTimeout: 600_000, requestTimeout: 0 }, (request, response) => {
   let body = '';
   request.on('data', (chunk: Buffer) => {
-    body += chunk.latin1Slice();
+    body += chunk.toString('latin1');
   });
   request.on('end', () => answer(request, response, body));
 });

@@ -2,11 +2,20 @@ import { runProcess } from '../config/run-process.ts';
 import { EscalationWaits } from './escalations/gate.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
 import { registerEvidenceRoutes } from './evidence/routes.ts';
+import { registerGatewayRoutes } from './gateways/routes.ts';
+import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { startJobs } from './jobs/loop.ts';
+import { registerMandateRoutes } from './mandates/routes.ts';
 import { buildServer, type RegisterRoutes } from './server.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
 
-const ROUTES: readonly RegisterRoutes[] = [registerEscalationRoutes, registerEvidenceRoutes];
+const ROUTES: readonly RegisterRoutes[] = [
+  registerMandateRoutes,
+  registerGatewayRoutes,
+  registerToolRoutes,
+  registerEscalationRoutes,
+  registerEvidenceRoutes,
+];
 
 const PARTS: ControlPlaneParts = {
   escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),

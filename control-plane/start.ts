@@ -59,7 +59,8 @@ export interface ControlPlaneParts {
  *
  * `stop` takes no new work, finishes what was accepted, and closes the database last.
  *
- * @throws DatabaseError, an Error where the master key is another one, a listener's system error; nothing is left running then
+ * @throws DatabaseError, an Error where the master key is another one, a listener's system error; nothing is left
+ * running then
  */
 export async function startControlPlane(
   config: Config,

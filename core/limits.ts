@@ -74,8 +74,6 @@ export const ACTION_TYPE_MAX_CHARACTERS = 128;
 export const COUNTERPARTY_MAX_CHARACTERS = 256;
 
 // The proxy and the gateway path.
-/** A decision that took this long counts as not made, in milliseconds; MANDATE_DECISION_TIMEOUT_MS overrides it. */
-export const DECISION_TIMEOUT_MS = 2_000;
 /** Asks in one message to the control plane. */
 export const BATCH_ASKS_MAX = 256;
 /** Outcomes and charges in one message. */
@@ -90,14 +88,15 @@ export const LATE_ANSWER_MS = 30_000;
 export const OUTCOME_LINGER_MS = 5;
 /** Outcomes waiting to be told; beyond it the oldest are left to the control plane's sweep (they stay counted). */
 export const OUTCOMES_WAITING_MAX = 20_000;
-/** Times an outcome is told before it is left to the sweep. */
-export const OUTCOME_ATTEMPTS_MAX = 20;
+/** Times an outcome is told before it is left to the sweep: ten minutes of a control plane that is away. */
+export const OUTCOME_ATTEMPTS_MAX = 600;
 /** Pause between attempts, in milliseconds; grows to ten times that. */
 export const OUTCOME_RETRY_MS = 100;
 /** How long an answer is held for its outcome to be committed, in milliseconds. */
 export const OUTCOME_HOLD_MS = 3_000;
-/** Requests in flight in one worker. */
+/** Requests in flight in one worker, and of one token: one busy agent must leave room for the others. */
 export const IN_FLIGHT_MAX = 10_000;
+export const IN_FLIGHT_PER_TOKEN_MAX = 2_000;
 /** Requests held for a human in one worker. */
 export const WAITING_REQUESTS_MAX = 1_000;
 /** Rounds of "read it again by this mapping" before giving up. */
@@ -113,6 +112,8 @@ export const TARGET_CONNECTIONS_MAX = 256;
 export const TARGET_KEEP_ALIVE_MS = 4_000;
 /** Answers up to this size are passed on in one piece. */
 export const SMALL_ANSWER_BYTES = 64 * 1024;
+/** Bodies up to this size are copied behind their head, which costs less than a gathered write. */
+export const ONE_WRITE_MAX_BYTES = 8 * 1024;
 /** Largest body kept for an idempotency key (contract §7). */
 export const STORED_ANSWER_MAX_BYTES = 256 * 1024;
 /** Largest body sent along for an approver's card. */
@@ -126,6 +127,12 @@ export const CLIENT_HEADERS_TIMEOUT_MS = 10_000;
 export const CLIENT_REQUEST_TIMEOUT_MS = 300_000;
 /** An idle client connection is closed after this, in milliseconds. */
 export const CLIENT_KEEP_ALIVE_MS = 65_000;
+/** An agent that reads nothing of its answer for this long is let go, and the target with it, in milliseconds. */
+export const AGENT_STALL_MS = 120_000;
+/** Bytes of refused or unread bodies that are read and forgotten, so that their sender sees the answer. */
+export const DISCARDED_BODY_MAX_BYTES = 16 * 1024 * 1024;
+/** Bytes of request bodies that one worker holds in memory; beyond it requests are refused with 503. */
+export const BUFFERED_BODIES_MAX_BYTES = 64 * 1024 * 1024;
 /** The longest `Prefer: wait` (contract §7), in seconds. */
 export const PREFER_WAIT_MAX_SECONDS = 600;
 /** Messages of a control plane, in bytes. */

@@ -95,7 +95,6 @@ class Payments {
 
   #route(request: IncomingMessage, body: string | null): Answer {
     const segments = (request.url ?? '').split('?', 1)[0]?.split('/').slice(1) ?? [];
-    const [, id = ''] = segments;
     const shape = segments.map((segment, at) => (at === 1 ? '{id}' : segment)).join('/');
     switch (`${request.method} /${shape}`) {
       case 'POST /payments':
@@ -103,11 +102,11 @@ class Payments {
       case 'GET /payments':
         return { status: 200, body: { payments: [...this.#payments.values()] } };
       case 'GET /payments/{id}':
-        return this.#one(id);
+        return this.#one(segments[1] ?? '');
       case 'DELETE /payments/{id}':
-        return this.#undo(id, 'cancelled');
+        return this.#undo(segments[1] ?? '', 'cancelled');
       case 'POST /orders/{id}/refund':
-        return this.#undo(id, 'refunded');
+        return this.#undo(segments[1] ?? '', 'refunded');
       case 'GET /balance':
         return { status: 200, body: { balances: this.#balances() } };
       case 'GET /events':

@@ -37,6 +37,8 @@ interface WaitingAsk {
 
 interface WaitingOutcome {
   readonly outcome: GatewayOutcome;
+  /** Of the token that was asked for: so that the outcome travels with asks, to the control plane that has its lock. */
+  readonly tokenHash: string;
   attempts: number;
   readonly done: ((written: boolean) => void) | null;
 }
@@ -57,14 +59,16 @@ export interface DecisionClientOptions {
 /**
  * Asks the control plane for decisions and tells it outcomes, many in one message.
  *
- * One message is in flight to a control plane; what arrives meanwhile is the next. An ask is sent to exactly one control
- * plane (the token picks it, so that one instance's rate bucket is in one place) and never twice: where it is not known
+ * One message is in flight to a control plane; what arrives meanwhile is the next. An ask is sent to one control plane
+ * (the token picks it, so that one instance's rate bucket is in one place) and never twice: where it is not known
  * whether it arrived, it failed. Outcomes are told again until they are written. Source: design §2.4.
  */
 export class DecisionClient {
   readonly #lanes: Lane[];
+  readonly #timeoutMs: number;
 
   constructor(options: DecisionClientOptions) {
+    this.#timeoutMs = options.timeoutMs;
     this.#lanes = options.controlPlanes.map((address) => new Lane(address, options, this));
   }
 
@@ -89,19 +93,32 @@ export class DecisionClient {
   }
 
   /** Tells an outcome at once; resolves true when it is committed, false when it was given up on. */
-  tell(outcome: GatewayOutcome): Promise<boolean> {
-    return new Promise((done) => this.#first().tell({ outcome, attempts: 0, done }, true));
+  tell(outcome: GatewayOutcome, tokenHash: string): Promise<boolean> {
+    return new Promise((done) => this.routeOutcome({ outcome, tokenHash, attempts: 0, done }, true));
   }
 
   /** Tells an outcome with the next ask, or soon. */
-  tellLater(outcome: GatewayOutcome): void {
-    this.#first().tell({ outcome, attempts: 0, done: null }, false);
+  tellLater(outcome: GatewayOutcome, tokenHash: string): void {
+    this.routeOutcome({ outcome, tokenHash, attempts: 0, done: null }, false);
+  }
+
+  /** Any control plane writes outcomes: the one that the token picks among those that answer. */
+  routeOutcome(waiting: WaitingOutcome, now: boolean): void {
+    (this.#pick(waiting.tokenHash, NONE) ?? this.#lanes[0]!).tell(waiting, now);
   }
 
   /** Takes one request from a bucket; null when no control plane answers. */
   charge(charge: RateCharge): Promise<ChargeAnswer | null> {
-    const lane = this.#pick(charge.token_hash ?? '', new Set()) ?? this.#first();
-    return new Promise((done) => lane.charge({ charge, done }));
+    const lane = this.#pick(charge.token_hash ?? '', NONE) ?? this.#lanes[0]!;
+    return new Promise((resolve) => {
+      // The answer that waits for this is a refusal already: it goes without, rather than late.
+      const timer = setTimeout(() => resolve(null), this.#timeoutMs);
+      const done = (answer: ChargeAnswer | null): void => {
+        clearTimeout(timer);
+        resolve(answer);
+      };
+      lane.charge({ charge, done });
+    });
   }
 
   /** Waits until an escalation is answered, at most `timeoutMs`; null when it is not known. */
@@ -145,11 +162,6 @@ export class DecisionClient {
     await Promise.all(this.#lanes.map((lane) => lane.close()));
   }
 
-  /** Where outcomes go: any control plane writes them, so one that answers. */
-  #first(): Lane {
-    return this.#lanes.find((lane) => !lane.away) ?? this.#lanes[0]!;
-  }
-
   async #post(path: string, body: string, timeoutMs: number, signal?: AbortSignal) {
     for (const lane of this.#lanes) {
       try {
@@ -176,6 +188,8 @@ export class DecisionClient {
     return best;
   }
 }
+
+const NONE: ReadonlySet<Lane> = new Set();
 
 /** The queue to one control plane. */
 class Lane {
@@ -211,12 +225,16 @@ class Lane {
   }
 
   charge(waiting: WaitingCharge): void {
+    if (this.#charges.length >= OUTCOMES_WAITING_MAX) {
+      waiting.done(null);
+      return;
+    }
     this.#charges.push(waiting);
     this.#schedule();
   }
 
   tell(waiting: WaitingOutcome, now: boolean): void {
-    if (this.#outcomes.length >= OUTCOMES_WAITING_MAX) {
+    if (this.#outcomes.length + this.#late.size >= OUTCOMES_WAITING_MAX && this.#outcomes.length > 0) {
       // It stays counted, and the control plane's sweep will call it unknown.
       this.#outcomes.shift()?.done?.(false);
       this.#options.logWarning(null, 'too many outcomes are waiting; one was left to the sweep');
@@ -337,7 +355,7 @@ class Lane {
         waiting.settled = true;
         waiting.resolve(answer.asks[i]!);
       } else {
-        this.#undo(answer.asks[i]!);
+        this.#undo(answer.asks[i]!, waiting.ask.token_hash);
       }
     }
     for (let i = 0; i < outcomes.length; i++) {
@@ -348,7 +366,7 @@ class Lane {
   }
 
   /** An allow that nobody waits for any more was not forwarded, and says so. */
-  #undo(answer: GatewayAnswer): void {
+  #undo(answer: GatewayAnswer, tokenHash: string): void {
     if (answer.answer !== 'allow') return;
     const { account_id, receipt_id } = answer;
     const outcome: GatewayOutcome = {
@@ -359,7 +377,7 @@ class Lane {
       target_status: null,
       answer: null,
     };
-    this.tell({ outcome, attempts: 0, done: null }, true);
+    this.tell({ outcome, tokenHash, attempts: 0, done: null }, true);
   }
 
   #fail(error: unknown, asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
@@ -389,7 +407,7 @@ class Lane {
     const pause = OUTCOME_RETRY_MS * Math.min(waiting.attempts, 10);
     const timer = setTimeout(() => {
       this.#late.delete(waiting);
-      this.tell(waiting, true);
+      this.#client.routeOutcome(waiting, true);
     }, pause);
     this.#late.set(waiting, timer);
   }

@@ -1,9 +1,18 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import httpProxy from '@fastify/http-proxy';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { ProblemError, problemDocument } from '../core/errors.ts';
 import { newRequestId } from './gateway/answers.ts';
 
 const BODY_MAX_BYTES = 1024 * 1024;
+
+/** Where a request came from is said by this proxy alone: what the sender says about it stays here. */
+function ownForwarding(headers: IncomingHttpHeaders, address: string | undefined): IncomingHttpHeaders {
+  const kept = Object.entries(headers).filter(
+    ([name]) => !/^(?:forwarded|x-forwarded-.*|x-real-ip|x-mandate-.*)$/.test(name),
+  );
+  return { ...Object.fromEntries(kept), 'x-forwarded-for': address ?? 'unknown' };
+}
 
 /** Everything but the gateway path: health, and `/api` and `/.well-known` passed through to the control plane. */
 export async function passThrough(options: {
@@ -30,6 +39,7 @@ export async function passThrough(options: {
       prefix,
       rewritePrefix: prefix,
       replyOptions: {
+        rewriteRequestHeaders: (request, headers) => ownForwarding(headers, request.raw.socket.remoteAddress),
         onError: (reply, { error }) => {
           const detail = 'No control plane answered.';
           const problem = new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
@@ -127,10 +127,19 @@ function refuseUpgrades(server: Server): void {
   server.on('connect', refuse);
   server.on('clientError', (error: Error & { code?: string }, socket: Duplex) => {
     socket.on('error', () => {});
-    if (!socket.writable) return void socket.destroy();
+    if (!socket.writable || owesAnswer(socket)) return void socket.destroy();
     const status = STATUS_OF[error.code ?? ''];
     socket.end(status === undefined ? BAD_REQUEST : BAD_REQUEST.replace('400 Bad Request', status));
   });
+}
+
+/**
+ * Whether an earlier request on this connection, read to its end, still waits for its answer or is being answered: what
+ * is written now would be taken for that answer, or for a part of it.
+ */
+function owesAnswer(socket: Duplex): boolean {
+  const answer = '_httpMessage' in socket ? socket._httpMessage : null;
+  return answer instanceof ServerResponse && (answer.headersSent || answer.req.complete);
 }
 
 async function drain(server: Server, timeoutMs: number): Promise<void> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { type ProblemError, problemDocument } from '../../core/errors.ts';
 import type { RateState, StoredAnswer } from '../../core/wire.ts';
+import { discardRest } from './body.ts';
 
 const PREFIX = `req_${randomBytes(9).toString('base64url')}`;
 let count = 0;
@@ -39,19 +40,14 @@ function sendJson(response: ServerResponse, status: number, type: string, body: 
   headers.push('content-type', type, 'content-length', String(Buffer.byteLength(text)));
   response.writeHead(status, headers);
   response.end(text);
+  discardRest(response.req);
 }
 
-/** Answers with problem+json (RFC 9457). `close` ends the connection, where the rest of the request was not read. */
-export function sendProblem(
-  response: ServerResponse,
-  problem: ProblemError,
-  frame: AnswerFrame,
-  options: { readonly close?: boolean } = {},
-): void {
+/** Answers with problem+json (RFC 9457). */
+export function sendProblem(response: ServerResponse, problem: ProblemError, frame: AnswerFrame): void {
   const headers = frameHeaders(frame);
   if (problem.retryAfterSeconds !== undefined) headers.push('retry-after', String(problem.retryAfterSeconds));
   if (problem.code === 'unauthenticated') headers.push('www-authenticate', 'Bearer realm="mandate-gateway"');
-  if (options.close) headers.push('connection', 'close');
   sendJson(response, problem.status, 'application/problem+json', problemDocument(problem, frame.requestId), headers);
 }
 
@@ -80,4 +76,5 @@ export function sendReplay(response: ServerResponse, stored: StoredAnswer, frame
   if (!head && stored.status !== 204 && stored.status !== 304) headers.push('content-length', String(body.length));
   response.writeHead(stored.status, headers);
   response.end(head ? undefined : body);
+  discardRest(response.req);
 }

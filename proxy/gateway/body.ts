@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
 import { FormSyntaxProblem, parseStrictForm } from '../../core/form.ts';
 import { JsonSyntaxProblem, parseStrictJson } from '../../core/json.ts';
+import { BUFFERED_BODIES_MAX_BYTES, DISCARDED_BODY_MAX_BYTES } from '../../core/limits.ts';
 import type { RequestBody } from '../../core/tool-mapping.ts';
 import type { RequestHead } from './headers.ts';
 
@@ -57,6 +58,24 @@ export class BodyAborted extends Error {
   override readonly name = 'BodyAborted';
 }
 
+/** Bytes of bodies that this process holds at present. */
+let buffered = 0;
+
+/**
+ * Reads and forgets what is left of a request that was answered already: a sender that is cut off while it sends may
+ * never see its answer, and a connection whose body stays unread would hang. Bounded; beyond it the connection ends.
+ */
+export function discardRest(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return;
+  request.removeAllListeners('data');
+  let size = 0;
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > DISCARDED_BODY_MAX_BYTES) request.destroy();
+  });
+  request.resume();
+}
+
 /**
  * Reads a body as it comes. `read` resolves with all of it, or null as soon as it is larger than the limit; what was
  * read stays, so that reading can go on with a larger limit, or the rest can be streamed.
@@ -68,6 +87,7 @@ export class BodyReader {
   #limit = 0;
   #ended = false;
   #failed: Error | null = null;
+  #released = false;
   #wake: (() => void) | null = null;
 
   constructor(request: IncomingMessage) {
@@ -91,6 +111,15 @@ export class BodyReader {
     return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
   }
 
+  /** Lets go of what was read, once the request is answered. */
+  readonly release = (): void => {
+    if (this.#released) return;
+    this.#released = true;
+    buffered -= this.#size;
+    this.#chunks.length = 0;
+    this.#request.off('data', this.#data);
+  };
+
   /** What was read so far, then the rest as it comes; nothing is read twice. */
   async *stream(): AsyncGenerator<Buffer> {
     this.#limit = Number.POSITIVE_INFINITY;
@@ -102,6 +131,13 @@ export class BodyReader {
   readonly #data = (chunk: Buffer): void => {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
+    buffered += chunk.length;
+    if (buffered > BUFFERED_BODIES_MAX_BYTES) {
+      const detail = 'This proxy holds too many request bodies at present.';
+      this.#failed ??= new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
+      this.#request.pause();
+      this.#woken();
+    }
     if (this.#size <= this.#limit) return;
     this.#request.pause();
     this.#woken();

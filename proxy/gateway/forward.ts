@@ -2,7 +2,9 @@ import type { ServerResponse } from 'node:http';
 import { errors } from 'undici';
 import { ProblemError } from '../../core/errors.ts';
 import {
+  AGENT_STALL_MS,
   CREDENTIAL_SCAN_MIN_BYTES,
+  ONE_WRITE_MAX_BYTES,
   OUTCOME_HOLD_MS,
   SMALL_ANSWER_BYTES,
   STORED_ANSWER_MAX_BYTES,
@@ -19,6 +21,7 @@ export interface ForwardRequest {
   readonly path: string;
   readonly headers: string[];
   readonly body: Buffer | AsyncIterable<Buffer> | null;
+  readonly tokenHash: string;
   readonly accountId: string;
   readonly receiptId: string;
   readonly frame: AnswerFrame;
@@ -27,8 +30,8 @@ export interface ForwardRequest {
 
 /** Where outcomes are told (the decision client). */
 export interface OutcomeSink {
-  tell(outcome: GatewayOutcome): Promise<boolean>;
-  tellLater(outcome: GatewayOutcome): void;
+  tell(outcome: GatewayOutcome, tokenHash: string): Promise<boolean>;
+  tellLater(outcome: GatewayOutcome, tokenHash: string): void;
 }
 
 export type ForwardDone = (outcome: GatewayOutcome['outcome'], seconds: number) => void;
@@ -47,7 +50,8 @@ interface Controller {
  *
  * Small answers go back in one piece, others as they come, with back-pressure. A released amount is given back, and an
  * idempotency key's answer is stored, before the agent has the end of the answer. Redirects are not followed. The
- * stored credential is looked for in what comes back, and an answer that holds it goes no further. Source: contract §7.
+ * stored credential is looked for in what comes back, and an answer that holds it goes no further.
+ * Source: contract §7.
  */
 export function forward(
   target: Target,
@@ -79,14 +83,19 @@ class Exchange {
   #status = 0;
   #headers: [string, string][] = [];
   #length: number | null = null;
-  /** What is held back: all of a small answer, or the last piece of one whose end must wait. */
+  /** What is held back: all of an answer that must wait, or the last piece of one whose end must. */
   #held: Buffer[] = [];
   #heldBytes = 0;
   #streaming = false;
+  /** The outcome was told while the body was still to come; until it is committed nothing goes to the agent. */
+  #settled = false;
+  #waiting = false;
+  #complete = false;
   #kept: Buffer[] | null;
   #keptBytes = 0;
   #tail = Buffer.alloc(0);
   #ended = false;
+  #stall: NodeJS.Timeout | null = null;
 
   constructor(target: Target, request: ForwardRequest, response: ServerResponse, sink: OutcomeSink, done: ForwardDone) {
     this.#request = request;
@@ -99,6 +108,11 @@ class Exchange {
   }
 
   onRequestStart(controller: Controller): void {
+    // One decision is one request: whatever a connection pool may do, it is not written a second time.
+    if (this.#controller !== null) {
+      controller.abort(new errors.InformationalError('never sent twice'));
+      return;
+    }
     this.#controller = controller;
   }
 
@@ -117,8 +131,15 @@ class Exchange {
       this.#stopLeak(controller);
       return;
     }
+    // Its 'close' is over already where the agent left before the target began to answer.
+    if (this.#response.destroyed) {
+      this.#agentGone();
+      return;
+    }
     this.#response.on('close', this.#agentGone);
-    if (contentLength === null || contentLength > SMALL_ANSWER_BYTES) this.#stream();
+    if (contentLength !== null && contentLength <= SMALL_ANSWER_BYTES) return;
+    if (!this.#releases) this.#stream();
+    else if (this.#kept === null) this.#settleFirst(controller);
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
@@ -128,90 +149,159 @@ class Exchange {
       return;
     }
     this.#keep(chunk);
-    if (!this.#streaming) {
+    if (!this.#streaming && !this.#response.destroyed) {
       this.#held.push(chunk);
       this.#heldBytes += chunk.length;
+      if (this.#heldBytes > STORED_ANSWER_MAX_BYTES && !this.#waiting) this.#settleFirst(controller);
+      return;
+    }
+    if (this.#response.destroyed) {
+      if (this.#kept === null) this.#leave();
       return;
     }
     const next = this.#holdsEnd && this.#length !== null ? this.#swap(chunk) : chunk;
-    if (next === null || this.#response.destroyed) return;
-    if (!this.#response.write(next)) {
-      controller.pause();
-      this.#response.once('drain', this.#resume);
-    }
+    if (next !== null && !this.#response.write(next)) this.#pause(controller);
   }
 
   onResponseEnd(): void {
     if (this.#ended) return;
-    this.#ended = true;
-    const ending = endingOf(this.#status);
-    if (!this.#holdsEnd) {
-      this.#sink.tellLater(this.#outcome(ending));
-      this.#finish();
-    } else {
-      void this.#told(ending).then(() => this.#finish());
+    if (this.#waiting) {
+      this.#complete = true;
+      return;
     }
+    this.#ended = true;
+    if (this.#settled) {
+      this.#finish();
+      return;
+    }
+    const ending = endingOf(this.#status);
     this.#report(ending);
+    if (this.#holdsEnd) {
+      this.#told(ending).then(() => this.#finish());
+    } else {
+      this.#tellLater(ending);
+      this.#finish();
+    }
   }
 
   onResponseError(_controller: unknown, error: Error): void {
     if (this.#ended) return;
     this.#ended = true;
-    if (this.#status !== 0) {
-      this.#cutShort();
+    this.#response.off('close', this.#agentGone);
+    if (this.#settled) return void this.#response.destroy();
+    const [ending, problem] = failureOf(error, this.#controller !== null);
+    this.#report(ending);
+    if (this.#streaming) {
+      // The agent must see that the answer broke off.
+      this.#tellLater(ending, problem);
+      this.#response.destroy();
       return;
     }
-    const [ending, problem] = failureOf(error);
-    this.#report(ending);
-    const { frame } = this.#request;
-    void this.#told(ending, problem).then(() => sendProblem(this.#response, problem, frame));
+    this.#told(ending, problem).then(() => this.#refuse(problem));
+  }
+
+  /** Whether the reservation is given back, which the agent may not learn before it is so. */
+  get #releases(): boolean {
+    return this.#status >= 400 && this.#status < 500;
   }
 
   /** Whether the agent may not have the end before the outcome is committed. */
   get #holdsEnd(): boolean {
-    return this.#request.keepAnswer || (this.#status >= 400 && this.#status < 500);
+    return !this.#settled && (this.#request.keepAnswer || this.#releases);
   }
 
-  readonly #resume = (): void => this.#controller?.resume();
+  /** Lets the target wait for an agent that reads slowly; one that does not read at all is let go. */
+  #pause(controller: Controller): void {
+    controller.pause();
+    this.#response.once('drain', this.#resume);
+    this.#stall = setTimeout(() => this.#response.destroy(), AGENT_STALL_MS).unref();
+  }
 
-  /** The agent left while the answer came: nothing more is read, and the target has answered. */
+  readonly #resume = (): void => {
+    if (this.#stall !== null) clearTimeout(this.#stall);
+    this.#stall = null;
+    this.#controller?.resume();
+  };
+
+  /** The agent left while the answer came: under a key it is read to its end, for whoever repeats the request. */
   readonly #agentGone = (): void => {
-    if (this.#ended) return;
+    this.#resume();
+    if (!this.#ended && !this.#waiting && this.#kept === null) this.#leave();
+  };
+
+  /** Ends the answer that nobody reads: the target has answered, and its status says how. */
+  #leave(): void {
     this.#ended = true;
+    if (!this.#settled) {
+      const ending = endingOf(this.#status);
+      this.#report(ending);
+      this.#tellLater(ending);
+    }
+    this.#controller?.abort(new errors.RequestAbortedError('the agent is gone'));
+  }
+
+  /** Commits the outcome by the status alone, and only then lets an answer through that is not to be held whole. */
+  #settleFirst(controller: Controller): void {
+    this.#settled = true;
+    this.#waiting = true;
+    controller.pause();
     const ending = endingOf(this.#status);
     this.#report(ending);
-    this.#sink.tellLater(this.#outcome(ending));
-    this.#controller?.abort(new errors.RequestAbortedError('the agent is gone'));
-  };
+    this.#told(ending).then(() => {
+      this.#waiting = false;
+      if (this.#ended) return;
+      if (this.#response.destroyed) return this.#leave();
+      if (this.#complete) {
+        this.#ended = true;
+        return this.#finish();
+      }
+      this.#stream();
+      for (const chunk of this.#held.splice(0)) this.#response.write(chunk);
+      controller.resume();
+    });
+  }
 
   #stream(): void {
     this.#streaming = true;
-    if (this.#response.destroyed || this.#response.headersSent) return;
-    this.#response.writeHead(this.#status, this.#head());
+    if (!this.#writeHead()) return;
     this.#response.flushHeaders();
   }
 
-  #head(): string[] {
+  /** Writes status and headers; false where that is not possible (any more). */
+  #writeHead(): boolean {
+    if (this.#response.destroyed || this.#response.headersSent) return false;
     const headers = frameHeaders(this.#request.frame);
     for (const [name, value] of this.#headers) headers.push(name, value);
-    return headers;
+    try {
+      this.#response.writeHead(this.#status, headers);
+      return true;
+    } catch {
+      // What the target's parser let through and ours does not: the agent sees a broken answer, not half of one.
+      this.#response.destroy();
+      return false;
+    }
   }
 
   #finish(): void {
     this.#response.off('close', this.#agentGone);
+    this.#resume();
+    if (!this.#streaming && !this.#writeHead()) return;
     if (this.#response.destroyed) return;
-    if (!this.#streaming) {
-      this.#response.writeHead(this.#status, this.#head());
-    }
     const [only] = this.#held;
     if (only === undefined) this.#response.end();
-    else this.#response.end(this.#held.length === 1 ? only : Buffer.concat(this.#held, this.#heldBytes));
+    else if (this.#held.length > 1) this.#response.end(Buffer.concat(this.#held));
+    // As text of the same bytes, head and body leave in one write instead of a gathered one.
+    else if (only.length <= ONE_WRITE_MAX_BYTES) this.#response.end(only.toString('latin1'), 'latin1');
+    else this.#response.end(only);
+  }
+
+  #refuse(problem: ProblemError): void {
+    sendProblem(this.#response, problem, this.#request.frame);
   }
 
   #swap(chunk: Buffer): Buffer | null {
     const before = this.#held[0] ?? null;
     this.#held = [chunk];
-    this.#heldBytes = chunk.length;
     return before;
   }
 
@@ -234,47 +324,34 @@ class Exchange {
   #stopLeak(controller: Controller): void {
     this.#ended = true;
     this.#response.off('close', this.#agentGone);
-    const ending: Ending = { ...endingOf(this.#status), cause: 'target_invalid_answer' };
-    this.#report(ending);
     controller.abort(new errors.InformationalError('the answer holds the stored credential'));
     this.#kept = null;
-    if (this.#streaming) {
-      this.#sink.tellLater(this.#outcome(ending));
-      this.#response.destroy();
-      return;
-    }
+    if (this.#settled) return void this.#response.destroy();
+    const ending: Ending = { ...endingOf(this.#status), cause: 'target_invalid_answer' };
+    this.#report(ending);
     const detail = "The target's answer repeats the stored credential and is not passed on.";
     const problem = new ProblemError('target_invalid_answer', detail);
-    void this.#told(ending, problem).then(() => sendProblem(this.#response, problem, this.#request.frame));
-  }
-
-  /** The target broke off in the middle of its answer: the agent must see that, and the outcome is not known. */
-  #cutShort(): void {
-    this.#response.off('close', this.#agentGone);
-    const ending: Ending = { outcome: 'unknown', cause: 'target_lost' };
-    this.#report(ending);
-    const problem = new ProblemError('target_lost', "The target's answer broke off.");
     if (this.#streaming) {
-      this.#sink.tellLater(this.#outcome(ending, problem));
+      this.#tellLater(ending, problem);
       this.#response.destroy();
       return;
     }
-    void this.#told(ending, problem).then(() => sendProblem(this.#response, problem, this.#request.frame));
+    this.#told(ending, problem).then(() => this.#refuse(problem));
   }
 
   /** Resolves when the outcome is committed, or after a bounded time: then it is still told, only not waited for. */
   async #told(ending: Ending, problem?: ProblemError): Promise<void> {
-    const outcome = this.#outcome(ending, problem);
-    if (ending.outcome !== 'released' && !this.#request.keepAnswer) {
-      this.#sink.tellLater(outcome);
-      return;
-    }
+    if (ending.outcome !== 'released' && !this.#request.keepAnswer) return this.#tellLater(ending, problem);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, OUTCOME_HOLD_MS);
     });
-    await Promise.race([this.#sink.tell(outcome), late]);
+    await Promise.race([this.#sink.tell(this.#outcome(ending, problem), this.#request.tokenHash), late]);
     clearTimeout(timer);
+  }
+
+  #tellLater(ending: Ending, problem?: ProblemError): void {
+    this.#sink.tellLater(this.#outcome(ending, problem), this.#request.tokenHash);
   }
 
   #outcome(ending: Ending, problem?: ProblemError): GatewayOutcome {
@@ -316,10 +393,12 @@ function endingOf(status: number): Ending {
   return { outcome: 'unknown', cause: 'answered' };
 }
 
-function failureOf(error: Error): [Ending, ProblemError] {
-  if (error instanceof TargetUnreachable) {
+/** `started`: the request was handed to an open connection; before that not a byte of it was written. */
+function failureOf(error: Error, started: boolean): [Ending, ProblemError] {
+  if (!started) {
     const ending: Ending = { outcome: 'released', cause: 'target_unreachable' };
-    return [ending, new ProblemError('target_unreachable', error.message, { cause: error })];
+    const detail = error instanceof TargetUnreachable ? error.message : 'No connection to the target came about.';
+    return [ending, new ProblemError('target_unreachable', detail, { cause: error })];
   }
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) {
     const detail = 'The target did not answer in time; whether it acted is not known.';

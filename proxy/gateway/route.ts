@@ -5,22 +5,23 @@ import {
   BODY_LIMIT_DEFAULT_BYTES,
   CARD_BODY_MAX_BYTES,
   IN_FLIGHT_MAX,
+  IN_FLIGHT_PER_TOKEN_MAX,
   MAPPING_ROUNDS_MAX,
   WAITING_REQUESTS_MAX,
 } from '../../core/limits.ts';
 import { isSecretToken, secretHash } from '../../core/secret-token.ts';
 import { needsBody, type Reading, type RequestBody, readValues } from '../../core/tool-mapping.ts';
 import { isGatewayMethod, type QueryParams, readQuery, readToolPath, toolName } from '../../core/tool-name.ts';
-import type { GatewayAnswer, GatewayAsk } from '../../core/wire.ts';
+import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
 import type { DecisionClient } from '../decision-client.ts';
 import type { ProxyMetrics } from '../metrics.ts';
 import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendProblem, sendReplay } from './answers.ts';
 import { BodyAborted, type BodyKind, BodyReader, bodyKind, parseBody } from './body.ts';
-import { forward } from './forward.ts';
+import { type ForwardRequest, forward } from './forward.ts';
 import { forwardedHeaders, gatewayToken, preferredWait, type RequestHead, readHead } from './headers.ts';
 import type { HeldMapping, Mappings } from './mappings.ts';
-import type { Targets } from './targets.ts';
+import type { Prepared, Target, Targets } from './targets.ts';
 
 /** The prefix of the gateway path (interface.md). */
 const GATEWAY_PREFIX = '/api/gateway/http/';
@@ -30,8 +31,8 @@ const OWN_PATHS = ['/api/', '/.well-known/', '/healthz', '/readyz'];
 /**
  * What precedes the target's path in a request's URL, or null when the request is not for the gateway.
  *
- * Besides the prefix there is the root: client libraries that know only a host, and no base path, reach the gateway with
- * a gateway token on any path that is not the service's own (docs/design/0001-gateway-at-the-root.md).
+ * Besides the prefix there is the root: client libraries that know only a host, and no base path, reach the gateway
+ * with a gateway token on any path that is not the service's own (docs/design/0001-gateway-at-the-root.md).
  */
 export function gatewayPrefix(request: IncomingMessage): string | null {
   const url = request.url ?? '';
@@ -74,11 +75,16 @@ interface Exchange {
   bytes: Buffer | null;
   body: RequestBody;
   streams: boolean;
+  /** The target that was held when it was last asked. */
+  heldTarget: Prepared | null;
+  /** When a request that prefers to wait is answered at last, in milliseconds of the monotonic clock. */
+  waitUntilMs: number | null;
 }
 
-/** The gateway: decides about every request that {@link gatewayPrefix} names, and forwards it only on allow (contract §7). */
+/** The gateway: decides about every request that {@link gatewayPrefix} names, forwards only on allow (contract §7). */
 export class Gateway {
   readonly #deps: GatewayDependencies;
+  readonly #perToken = new Map<string, number>();
   #inFlight = 0;
   #waiting = 0;
 
@@ -110,12 +116,28 @@ export class Gateway {
       throw new ProblemError('overloaded', 'This proxy has too many requests in flight.', { retryAfterSeconds: 1 });
     }
     const exchange = readExchange(request, response, how);
+    this.#countToken(exchange);
     const held = await this.#readBody(exchange);
     if (held.answer !== null) return this.#settle(exchange, held.answer);
     await this.#settle(exchange, await this.#ask(exchange, held.mapping));
   }
 
-  /** Reads the body as far as the decision needs it; may have to ask for the mapping first, and may be answered then. */
+  /** Bounds what one token may have in flight, until the request is answered; then its body is forgotten as well. */
+  #countToken({ tokenHash, reader, response }: Exchange): void {
+    const count = this.#perToken.get(tokenHash) ?? 0;
+    if (count >= IN_FLIGHT_PER_TOKEN_MAX) {
+      throw new ProblemError('overloaded', 'This token has too many requests in flight.', { retryAfterSeconds: 1 });
+    }
+    this.#perToken.set(tokenHash, count + 1);
+    response.once('close', () => {
+      const left = (this.#perToken.get(tokenHash) ?? 1) - 1;
+      if (left > 0) this.#perToken.set(tokenHash, left);
+      else this.#perToken.delete(tokenHash);
+      reader?.release();
+    });
+  }
+
+  /** Reads the body as far as the decision needs it; may have to ask for the mapping first, and be answered then. */
   async #readBody(exchange: Exchange): Promise<{ mapping: HeldMapping | null; answer: GatewayAnswer | null }> {
     const { reader, head, kind } = exchange;
     let mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
@@ -126,8 +148,9 @@ export class Gateway {
     const announced = head.contentLength === null ? null : Number(head.contentLength);
     let limit = mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES;
     let bytes = announced !== null && announced > limit ? null : await reader.read(limit);
-    if (bytes === null && mapping === null) {
-      // Larger than what is read unasked: what its mapping says decides whether it is read, streamed or refused.
+    if (bytes === null) {
+      // Larger than what is read unasked, or than a mapping allows that may be an old one: what the mapping says now
+      // decides whether it is read, streamed or refused.
       const answer = await this.#decide(exchange, null, null);
       if (answer.answer !== 'mapping') return { mapping, answer };
       mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
@@ -142,7 +165,7 @@ export class Gateway {
       exchange.body = parseBody(kind, bytes);
       return { mapping, answer: null };
     }
-    if (kind !== 'opaque' || (mapping !== null && needsBody(mapping.compiled.mapping))) {
+    if (kind !== 'opaque' || mapping === null || needsBody(mapping.compiled.mapping)) {
       throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
     }
     if (exchange.keyHash !== null) {
@@ -170,6 +193,8 @@ export class Gateway {
   }
 
   #decide(exchange: Exchange, mapping: HeldMapping | null, reading: Reading | null): Promise<GatewayAnswer> {
+    // What is held now goes along as a version: an answer without a target means this one, whatever is held by then.
+    exchange.heldTarget = this.#deps.targets.held(exchange.tokenHash);
     const ask: GatewayAsk = {
       token_hash: exchange.tokenHash,
       address: exchange.address,
@@ -185,7 +210,7 @@ export class Gateway {
       bindable: !exchange.streams && exchange.bytes !== null,
       idempotency_key_hash: exchange.keyHash,
       escalation_token_hash: exchange.escalationHash,
-      config_version: this.#deps.targets.version(exchange.tokenHash),
+      config_version: exchange.heldTarget?.config.version ?? 0,
       budget_ms: this.#deps.decisionTimeoutMs,
     };
     const started = performance.now();
@@ -207,7 +232,6 @@ export class Gateway {
         return this.#escalate(exchange, answer);
       case 'replay': {
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' };
-        exchange.request.resume();
         return sendReplay(response, answer.stored, frame, exchange.method === 'HEAD');
       }
       case 'problem': {
@@ -218,7 +242,7 @@ export class Gateway {
           retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
         );
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: null };
-        return sendProblem(response, problem, frame, { close: !exchange.request.complete });
+        return sendProblem(response, problem, frame);
       }
       case 'mapping':
         throw new ControlPlaneAway('a mapping is not an answer', true);
@@ -228,45 +252,19 @@ export class Gateway {
   }
 
   #forward(exchange: Exchange, answer: GatewayAnswer & { answer: 'allow' }): void {
-    const { request, response, requestId, head } = exchange;
     const { decisions, targets, metrics } = this.#deps;
-    const target = targets.of(exchange.tokenHash, answer.target);
-    if (target === null || response.destroyed) {
-      decisions.tellLater({
-        account_id: answer.account_id,
-        receipt_id: answer.receipt_id,
-        outcome: 'released',
-        cause: 'not_forwarded',
-        target_status: null,
-        answer: null,
-      });
-      throw new ControlPlaneAway('the target is not known here', true);
+    const { response, tokenHash } = exchange;
+    let ready: { readonly target: Target; readonly request: ForwardRequest };
+    try {
+      const target = targets.of(tokenHash, answer.target, exchange.heldTarget);
+      if (target === null) throw new ControlPlaneAway('the target is not known here', true);
+      if (response.destroyed) throw new BodyAborted('the agent is gone');
+      ready = { target, request: forwardRequest(exchange, target, answer) };
+    } catch (error) {
+      decisions.tellLater(notForwarded(answer), tokenHash);
+      throw error;
     }
-    const line = `${target.basePath}/${exchange.path}${exchange.query === '' ? '' : `?${exchange.query}`}`;
-    const given = request.url!.slice(exchange.prefix.length - 1);
-    if (line !== `${target.basePath}${given}`) throw new Error('the path to forward is not the path that was checked');
-    const length = exchange.streams ? null : exchange.bytes!.length;
-    const hasBody = length === null || length > 0 || head.contentLength !== null;
-    forward(
-      target,
-      {
-        method: exchange.method,
-        path: line,
-        headers: forwardedHeaders(request.rawHeaders, head.hopByHop, {
-          receiptId: answer.receipt_id,
-          credential: target.config.credential,
-          contentLength: announcedLength(exchange, length, hasBody),
-        }),
-        body: exchange.streams ? exchange.reader!.stream() : hasBody ? exchange.bytes : null,
-        accountId: answer.account_id,
-        receiptId: answer.receipt_id,
-        frame: { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' },
-        keepAnswer: exchange.keyHash !== null,
-      },
-      response,
-      decisions,
-      metrics.forwarded,
-    );
+    forward(ready.target, ready.request, response, decisions, metrics.forwarded);
   }
 
   async #escalate(exchange: Exchange, answer: GatewayAnswer & { answer: 'escalate' }): Promise<void> {
@@ -278,8 +276,10 @@ export class Gateway {
       });
     }
     const seconds = preferredWait(head.prefer);
-    if (seconds > 0 && exchange.escalationHash === null) {
-      const next = await this.#wait(exchange, answer, seconds);
+    exchange.waitUntilMs ??= performance.now() + seconds * 1000;
+    const leftMs = Math.floor(exchange.waitUntilMs - performance.now());
+    if (seconds > 0 && leftMs > 0 && exchange.escalationHash === null) {
+      const next = await this.#wait(exchange, answer, Math.min(leftMs + 1, seconds * 1000));
       if (next !== null) return this.#settle(exchange, next);
     }
     const escalation = { id: answer.escalation_id, expires_at: answer.expires_at };
@@ -295,7 +295,7 @@ export class Gateway {
   async #wait(
     exchange: Exchange,
     answer: GatewayAnswer & { answer: 'escalate' },
-    seconds: number,
+    timeoutMs: number,
   ): Promise<GatewayAnswer | null> {
     if (this.#waiting >= WAITING_REQUESTS_MAX) {
       throw new ProblemError('too_many_waiting', 'Too many requests are held here; repeat it without Prefer: wait.');
@@ -306,7 +306,7 @@ export class Gateway {
     this.#waiting += 1;
     try {
       const { account_id, escalation_id } = answer;
-      const told = await this.#deps.decisions.wait(account_id, escalation_id, seconds * 1000, gone.signal);
+      const told = await this.#deps.decisions.wait(account_id, escalation_id, timeoutMs, gone.signal);
       if (told === null || told.status === 'pending' || gone.signal.aborted) return null;
       const token = told.escalation_token;
       exchange.escalationHash = token === null ? null : secretHash(token);
@@ -340,8 +340,50 @@ export class Gateway {
       }
     }
     const frame: AnswerFrame = { requestId, rate, receiptId: null, decision: null };
-    sendProblem(response, problem, frame, { close: !request.complete });
+    sendProblem(response, problem, frame);
   }
+}
+
+/** An allow that went nowhere: nothing was sent, so its amount is given back. */
+function notForwarded({ account_id, receipt_id }: GatewayAnswer & { answer: 'allow' }): GatewayOutcome {
+  return {
+    account_id,
+    receipt_id,
+    outcome: 'released',
+    cause: 'not_forwarded',
+    target_status: null,
+    answer: null,
+  };
+}
+
+/** The request to the target, built afresh; its line holds the very bytes that were checked. */
+function forwardRequest(
+  exchange: Exchange,
+  target: Target,
+  answer: GatewayAnswer & { answer: 'allow' },
+): ForwardRequest {
+  const { request, requestId, head } = exchange;
+  if (!exchange.streams && exchange.bytes === null) throw new ControlPlaneAway('allowed before it was read', true);
+  const line = `${target.basePath}/${exchange.path}${exchange.query === '' ? '' : `?${exchange.query}`}`;
+  const given = request.url!.slice(exchange.prefix.length - 1);
+  if (line !== `${target.basePath}${given}`) throw new Error('the path to forward is not the path that was checked');
+  const length = exchange.streams ? null : exchange.bytes!.length;
+  const hasBody = length === null || length > 0 || head.contentLength !== null;
+  return {
+    method: exchange.method,
+    path: line,
+    headers: forwardedHeaders(request.rawHeaders, head.hopByHop, {
+      receiptId: answer.receipt_id,
+      credential: target.config.credential,
+      contentLength: announcedLength(exchange, length, hasBody),
+    }),
+    body: exchange.streams ? exchange.reader!.stream() : hasBody ? exchange.bytes : null,
+    tokenHash: exchange.tokenHash,
+    accountId: answer.account_id,
+    receiptId: answer.receipt_id,
+    frame: { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' },
+    keepAnswer: exchange.keyHash !== null,
+  };
 }
 
 interface Naming {
@@ -351,6 +393,7 @@ interface Naming {
 
 function readExchange(request: IncomingMessage, response: ServerResponse, { requestId, prefix }: Naming): Exchange {
   const method = request.method ?? '';
+  if (request.httpVersionMajor !== 1) throw new ProblemError('malformed_request', 'HTTP/1.1 is spoken here.');
   if (!isGatewayMethod(method)) throw new ProblemError('method_not_allowed', 'This method is not forwarded.');
   const url = request.url ?? '';
   const mark = url.indexOf('?');
@@ -391,6 +434,8 @@ function readExchange(request: IncomingMessage, response: ServerResponse, { requ
     bytes: null,
     body: { kind: 'none' },
     streams: false,
+    heldTarget: null,
+    waitUntilMs: null,
   };
 }
 

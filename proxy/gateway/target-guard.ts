@@ -1,51 +1,14 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
-import ipaddr from 'ipaddr.js';
+import { isAllowedAddress } from '../../core/target-address.ts';
 
 /** The connection to a target was never established, so nothing reached it. */
 export class TargetUnreachable extends Error {
   override readonly name = 'TargetUnreachable';
 }
 
-/** Ranges that are refused whatever the settings say: where clouds answer questions about the machine. */
-const METADATA = ['169.254.0.0/16', 'fd00:ec2::254/128', 'fe80::/10'].map((range) => ipaddr.parseCIDR(range));
-
-/** Ranges (ipaddr.js names) that are the internet at large. */
-const PUBLIC = new Set(['unicast']);
-
-/**
- * Whether a resolved address may be connected to.
- *
- * IPv4 inside IPv6 (mapped, NAT64, 6to4) is judged as the IPv4 address it leads to. Source: contract §7, threats
- * "internal network".
- */
-export function isAllowedAddress(address: string, allowPrivate: boolean): boolean {
-  let parsed: ipaddr.IPv4 | ipaddr.IPv6;
-  try {
-    parsed = ipaddr.parse(address.split('%')[0]!);
-  } catch {
-    return false;
-  }
-  const inner = embedded(parsed);
-  for (const one of inner === null ? [parsed] : [parsed, inner]) {
-    if (METADATA.some(([range, bits]) => one.kind() === range.kind() && one.match(range, bits))) return false;
-  }
-  const judged = inner ?? parsed;
-  const range = judged.range();
-  if (range === 'multicast' || range === 'broadcast' || range === 'unspecified') return false;
-  return allowPrivate || PUBLIC.has(range);
-}
-
-function embedded(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | null {
-  if (!(address instanceof ipaddr.IPv6)) return null;
-  if (address.isIPv4MappedAddress()) return address.toIPv4Address();
-  const range = address.range();
-  const parts = address.toByteArray();
-  if (range === 'rfc6052') return new ipaddr.IPv4(parts.slice(12));
-  if (range === '6to4') return new ipaddr.IPv4(parts.slice(2, 6));
-  return null;
-}
+export { isAllowedAddress };
 
 /** What the resolver is: node:dns's `lookup` with `all`, or a test's. */
 export type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
@@ -94,9 +57,9 @@ export function guardedConnector(options: GuardOptions): (to: ConnectTo, done: C
 
 async function open(to: ConnectTo, options: GuardOptions, resolve: Resolve): Promise<Socket> {
   const host = to.hostname.replace(/^\[|\]$/g, '');
-  const addresses = isIP(host) ? [{ address: host, family: isIP(host) }] : await resolve(host);
-  const [first] = addresses;
-  if (first === undefined) throw unreachable('its name has no address');
+  const until = performance.now() + options.connectTimeoutMs;
+  const addresses = isIP(host) ? [{ address: host }] : await inTime(resolve(host), options.connectTimeoutMs);
+  if (addresses.length === 0) throw unreachable('its name has no address');
   for (const { address } of addresses) {
     if (!isAllowedAddress(address, options.allowPrivate)) {
       throw unreachable('its address is in a range that targets may not be in');
@@ -104,12 +67,34 @@ async function open(to: ConnectTo, options: GuardOptions, resolve: Resolve): Pro
   }
   const secure = to.protocol === 'https:';
   const port = Number(to.port || (secure ? 443 : 80));
-  const socket = await connected(first.address, port, options.connectTimeoutMs);
+  const socket = await firstConnected(addresses, port, until);
   if (socket.remoteAddress === undefined || !isAllowedAddress(socket.remoteAddress, options.allowPrivate)) {
     socket.destroy();
     throw unreachable('its peer is in a range that targets may not be in');
   }
   return secure ? await encrypted(socket, to.servername || host, options.connectTimeoutMs) : socket;
+}
+
+/** Tries the addresses in their order, each with its share of the time that is left. */
+async function firstConnected(addresses: readonly { address: string }[], port: number, until: number): Promise<Socket> {
+  let failure: unknown;
+  for (const [at, { address }] of addresses.entries()) {
+    const share = (until - performance.now()) / (addresses.length - at);
+    if (share <= 0) break;
+    try {
+      return await connected(address, port, share);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure ?? unreachable('connecting took too long');
+}
+
+function inTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(unreachable('its name was not resolved in time')), timeoutMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 function connected(address: string, port: number, timeoutMs: number): Promise<Socket> {

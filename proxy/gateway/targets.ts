@@ -22,7 +22,8 @@ export interface TargetsOptions extends GuardOptions {
   readonly timeoutMs: number;
 }
 
-interface Prepared extends Omit<Target, 'pool'> {
+/** A target that was sent with an allow before. */
+export interface Prepared extends Omit<Target, 'pool'> {
   readonly origin: string;
 }
 
@@ -48,16 +49,26 @@ export class Targets {
     });
   }
 
-  /** The version of a token's target that is held; 0 when none is. */
-  version(tokenHash: string): number {
-    return this.#configs.get(tokenHash)?.config.version ?? 0;
+  /** The target of a token that is held; its version goes along with the ask. */
+  held(tokenHash: string): Prepared | null {
+    return this.#configs.get(tokenHash) ?? null;
   }
 
-  /** The target of an allow: what came with it, or what is held; null when neither (it may have been forgotten). */
-  of(tokenHash: string, sent: TargetConfig | null): Target | null {
-    if (sent !== null) this.#configs.set(tokenHash, prepare(sent));
-    const known = this.#configs.get(tokenHash);
-    return known === undefined ? null : { ...known, pool: this.#pool(known.origin) };
+  /**
+   * The target of an allow: the one that came with it, or else the one that was held when it was asked for.
+   *
+   * Answers may overtake each other, so that a newer version stays. Null where there is none that can be used.
+   */
+  of(tokenHash: string, sent: TargetConfig | null, held: Prepared | null): Target | null {
+    const used = sent === null ? held : this.#learn(tokenHash, sent);
+    return used === null ? null : { ...used, pool: this.#pool(used.origin) };
+  }
+
+  #learn(tokenHash: string, sent: TargetConfig): Prepared | null {
+    if (!URL.canParse(sent.url)) return null;
+    const prepared = prepare(sent);
+    if ((this.#configs.get(tokenHash)?.config.version ?? 0) < sent.version) this.#configs.set(tokenHash, prepared);
+    return prepared;
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { secretTokenOf } from '../../../core/secret-token.ts';
 
@@ -60,7 +60,7 @@ export function pay(port: number, options: SendOptions = {}): Promise<Answer> {
   return send(port, '/api/gateway/http/payments', { body: PAYMENT, ...options });
 }
 
-/** Writes bytes as they are on a connection of their own; resolves with all that came back until the proxy closed it. */
+/** Writes bytes as they are on their own connection; resolves with all that came back until the proxy closed it. */
 export async function sendRaw(port: number, bytes: string | Buffer | readonly (string | Buffer)[]): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port });
   socket.on('error', () => {});

@@ -75,29 +75,32 @@ t.test("the control plane's problems are answered with their status, rate and re
   t.equal(target.begun, 0);
 });
 
-t.test('the ask says what is decided about: token and key as hashes, digest of the body, the request itself', async (t) => {
-  const { port, control, map } = await proxyFixture(t);
-  const escalation = secretTokenOf('etk', Buffer.alloc(32, 3));
-  await pay(port, { headers: { 'idempotency-key': 'key-1', 'x-service-escalation-token': escalation } });
-  t.match(control.asks.at(-1), {
-    token_hash: secretHash(TOKEN),
-    address: '127.0.0.1',
-    name: 'http.post:/payments',
-    tool: { id: 'tol_http.post:/payments', version: 1 },
-    request: { method: 'POST', path: '/payments', query: '', body_sha256: secretHash(PAYMENT) },
-    bindable: true,
-    idempotency_key_hash: secretHash('key-1'),
-    escalation_token_hash: secretHash(escalation),
-  });
-  map('http.get:/a', FREE);
-  await send(port, `${G}/a?b=c`, { method: 'GET' });
-  t.match(control.asks.at(-1), {
-    request: { method: 'GET', path: '/a', query: 'b=c', body_sha256: secretHash('') },
-    idempotency_key_hash: null,
-    escalation_token_hash: null,
-  });
-  t.notMatch(JSON.stringify(control.batches), TOKEN);
-});
+t.test(
+  'the ask says what is decided about: token and key as hashes, digest of the body, the request itself',
+  async (t) => {
+    const { port, control, map } = await proxyFixture(t);
+    const escalation = secretTokenOf('etk', Buffer.alloc(32, 3));
+    await pay(port, { headers: { 'idempotency-key': 'key-1', 'x-service-escalation-token': escalation } });
+    t.match(control.asks.at(-1), {
+      token_hash: secretHash(TOKEN),
+      address: '127.0.0.1',
+      name: 'http.post:/payments',
+      tool: { id: 'tol_http.post:/payments', version: 1 },
+      request: { method: 'POST', path: '/payments', query: '', body_sha256: secretHash(PAYMENT) },
+      bindable: true,
+      idempotency_key_hash: secretHash('key-1'),
+      escalation_token_hash: secretHash(escalation),
+    });
+    map('http.get:/a', FREE);
+    await send(port, `${G}/a?b=c`, { method: 'GET' });
+    t.match(control.asks.at(-1), {
+      request: { method: 'GET', path: '/a', query: 'b=c', body_sha256: secretHash('') },
+      idempotency_key_hash: null,
+      escalation_token_hash: null,
+    });
+    t.notMatch(JSON.stringify(control.batches), TOKEN);
+  },
+);
 
 t.test('values are never decided on by an old mapping: the body is read again by the new one', async (t) => {
   const { port, control } = await proxyFixture(t);
@@ -145,7 +148,10 @@ t.test('the control plane away, slow, half or out of its mind: 503 in time, and 
     ['no JSON', { status: 200, text: '<html>' }],
     ['nothing', { status: 200, text: '{"asks":[],"outcomes":[],"charges":[]}' }],
     ['an allow without its members', bad],
-    ['two answers to one ask', { status: 200, text: JSON.stringify({ asks: [other, other], outcomes: [], charges: [] }) }],
+    [
+      'two answers to one ask',
+      { status: 200, text: JSON.stringify({ asks: [other, other], outcomes: [], charges: [] }) },
+    ],
     ['an allow without a target', { status: 200, text: JSON.stringify({ asks: [other], outcomes: [], charges: [] }) }],
     ['an answer that is not known', { status: 200, text: '{"asks":[{"answer":"maybe"}],"outcomes":[],"charges":[]}' }],
   ];
@@ -213,26 +219,29 @@ t.test('requests at once travel together', async (t) => {
   t.ok(messages < 40, `${messages} messages for 64 asks`);
 });
 
-t.test('where one control plane cannot be connected to, another one decides; what was sent is not sent twice', async (t) => {
-  const gone = new FakeControlPlane('http://127.0.0.1:9');
-  t.teardown(() => gone.remove());
-  const second = new FakeControlPlane('http://127.0.0.1:9');
-  await second.start();
-  t.teardown(() => second.remove());
-  const { port, target } = await proxyFixture(t, {
-    controlPlanes: [gone.address, second.address],
-    decisionTimeoutMs: DECISION_TIMEOUT_MS,
-  });
-  second.target = { version: 1, url: target.url, credential: null };
-  for (let i = 0; i < 8; i++) {
-    const token = secretTokenOf('gwt', Buffer.alloc(32, i));
-    t.equal((await pay(port, { token })).status, 201, 'whichever of them the token picks');
-  }
-  second.onBatch = () => 'reset';
-  const asked = second.asks.length;
-  t.equal((await pay(port)).status, 503);
-  t.equal(second.asks.length, asked + 1);
-});
+t.test(
+  'where one control plane cannot be connected to, another one decides; what was sent is not sent twice',
+  async (t) => {
+    const gone = new FakeControlPlane('http://127.0.0.1:9');
+    t.teardown(() => gone.remove());
+    const second = new FakeControlPlane('http://127.0.0.1:9');
+    await second.start();
+    t.teardown(() => second.remove());
+    const { port, target } = await proxyFixture(t, {
+      controlPlanes: [gone.address, second.address],
+      decisionTimeoutMs: DECISION_TIMEOUT_MS,
+    });
+    second.target = { version: 1, url: target.url, credential: null };
+    for (let i = 0; i < 8; i++) {
+      const token = secretTokenOf('gwt', Buffer.alloc(32, i));
+      t.equal((await pay(port, { token })).status, 201, 'whichever of them the token picks');
+    }
+    second.onBatch = () => 'reset';
+    const asked = second.asks.length;
+    t.equal((await pay(port)).status, 503);
+    t.equal(second.asks.length, asked + 1);
+  },
+);
 
 t.test('the secret is sent to the control plane and to nobody else', async (t) => {
   const { port, target } = await proxyFixture(t);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { TOKEN, pay, send, sendRaw, PAYMENT } from './agent.ts';
+import { PAYMENT, pay, send, sendRaw, TOKEN } from './agent.ts';
 import { FREE, PAYMENTS, RATE } from './fake-control-plane.ts';
 import { proxyFixture } from './proxy-fixture.ts';
 import { RawTarget } from './target.ts';
@@ -25,29 +25,41 @@ t.test('an allowed request reaches the target byte for byte, and its answer come
   t.match(control.asks.at(-1)?.reading, { ok: true, amount_minor: 1250, currency: 'EUR', counterparty: 'acme' });
 });
 
-t.test('the path and query that were checked are the ones that are forwarded, under the base path of the target', async (t) => {
-  const { port, target, control, map, pointTo } = await proxyFixture(t);
-  const rests = ['', 'a', "a/b:c@d/!$&'()*+,=~", 'caf%C3%A9/x%20y', 'a?b=c', 'a?b', 'a?b=%2F..%2F&c=/../x?y', 'a?q=1&q=2'];
-  for (const rest of rests) {
-    const [path = ''] = rest.split('?');
-    map(`http.get:/${path.replaceAll('%3A', ':')}`, FREE);
-  }
-  control.mappingFor = (ask) => {
-    const update = control.tools.get(ask.name);
-    if (update === undefined || ask.tool?.id === update.id) return null;
-    return { answer: 'mapping', tool: update };
-  };
-  for (const base of ['', '/', '/v1', '/v1/']) {
-    pointTo(`${target.url}${base}`);
-    target.ledger.length = 0;
+t.test(
+  'the path and query that were checked are the ones that are forwarded, under the base path of the target',
+  async (t) => {
+    const { port, target, control, map, pointTo } = await proxyFixture(t);
+    const rests = [
+      '',
+      'a',
+      "a/b:c@d/!$&'()*+,=~",
+      'caf%C3%A9/x%20y',
+      'a?b=c',
+      'a?b',
+      'a?b=%2F..%2F&c=/../x?y',
+      'a?q=1&q=2',
+    ];
     for (const rest of rests) {
-      const answer = await send(port, `${G}/${rest}`, { method: 'GET' });
-      t.equal(answer.status, 201, rest);
-      t.equal(target.ledger.at(-1)?.url, `${base.replace(/\/$/, '')}/${rest}`);
-      t.equal(control.asks.at(-1)?.request.path, `/${rest.split('?')[0]}`);
+      const [path = ''] = rest.split('?');
+      map(`http.get:/${path.replaceAll('%3A', ':')}`, FREE);
     }
-  }
-});
+    control.mappingFor = (ask) => {
+      const update = control.tools.get(ask.name);
+      if (update === undefined || ask.tool?.id === update.id) return null;
+      return { answer: 'mapping', tool: update };
+    };
+    for (const base of ['', '/', '/v1', '/v1/']) {
+      pointTo(`${target.url}${base}`);
+      target.ledger.length = 0;
+      for (const rest of rests) {
+        const answer = await send(port, `${G}/${rest}`, { method: 'GET' });
+        t.equal(answer.status, 201, rest);
+        t.equal(target.ledger.at(-1)?.url, `${base.replace(/\/$/, '')}/${rest}`);
+        t.equal(control.asks.at(-1)?.request.path, `/${rest.split('?')[0]}`);
+      }
+    }
+  },
+);
 
 t.test('every method of the gateway is forwarded as it is', async (t) => {
   const { port, target, map } = await proxyFixture(t);
@@ -186,42 +198,53 @@ t.test('trailers of the target are dropped', async (t) => {
   t.notMatch(raw, /forged/);
 });
 
-t.test('an answer that repeats the stored credential goes no further, in headers or body, whole or in pieces', async (t) => {
-  const { port, target, control, pointTo } = await proxyFixture(t);
-  pointTo(target.url, { header: 'authorization', value: 'Bearer secret-of-the-target' });
-  target.respond = (request, response) => {
-    response.writeHead(200, { 'x-echo': request.headers.authorization ?? '' }).end('{}');
-  };
-  const inHeader = await pay(port);
-  t.equal(inHeader.status, 502);
-  t.equal(inHeader.json['error'], 'target_invalid_answer');
-  target.respond = (_request, response) => {
-    const text = JSON.stringify({ you_sent: 'secret-of-the-target' });
-    response.writeHead(200, { 'content-length': text.length }).end(text);
-  };
-  const inBody = await pay(port);
-  t.equal(inBody.status, 502);
-  target.respond = (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/plain' });
-    response.write('x'.repeat(100_000));
-    response.write('secret-of-', () => setImmediate(() => response.end('the-target and more')));
-  };
-  const seen: Buffer[] = [];
-  await pay(port).then(
-    (answer) => seen.push(answer.body),
-    () => {},
-  );
-  t.notMatch(JSON.stringify(inHeader) + JSON.stringify(inBody) + Buffer.concat(seen).toString(), 'secret-of-the-target');
-  const outcomes = await control.outcomesTold(3);
-  t.ok(
-    outcomes.every(({ outcome, cause }) => outcome === 'booked' && cause === 'target_invalid_answer'),
-    'the target did answer',
-  );
-});
+t.test(
+  'an answer that repeats the stored credential goes no further, in headers or body, whole or in pieces',
+  async (t) => {
+    const { port, target, control, pointTo } = await proxyFixture(t);
+    pointTo(target.url, { header: 'authorization', value: 'Bearer secret-of-the-target' });
+    target.respond = (request, response) => {
+      response.writeHead(200, { 'x-echo': request.headers.authorization ?? '' }).end('{}');
+    };
+    const inHeader = await pay(port);
+    t.equal(inHeader.status, 502);
+    t.equal(inHeader.json['error'], 'target_invalid_answer');
+    target.respond = (_request, response) => {
+      const text = JSON.stringify({ you_sent: 'secret-of-the-target' });
+      response.writeHead(200, { 'content-length': text.length }).end(text);
+    };
+    const inBody = await pay(port);
+    t.equal(inBody.status, 502);
+    target.respond = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      response.write('x'.repeat(100_000));
+      response.write('secret-of-', () => setImmediate(() => response.end('the-target and more')));
+    };
+    const seen: Buffer[] = [];
+    await pay(port).then(
+      (answer) => seen.push(answer.body),
+      () => {},
+    );
+    t.notMatch(
+      JSON.stringify(inHeader) + JSON.stringify(inBody) + Buffer.concat(seen).toString(),
+      'secret-of-the-target',
+    );
+    const outcomes = await control.outcomesTold(3);
+    t.ok(
+      outcomes.every(({ outcome, cause }) => outcome === 'booked' && cause === 'target_invalid_answer'),
+      'the target did answer',
+    );
+  },
+);
 
 t.test('forms are read strictly and forwarded as they are', async (t) => {
   const { port, target, control, map } = await proxyFixture(t);
-  map('http.post:/v1/charges', { ...PAYMENTS, amount_unit: 'minor', currency_notation: 'iso_lower', counterparty: '/to' });
+  map('http.post:/v1/charges', {
+    ...PAYMENTS,
+    amount_unit: 'minor',
+    currency_notation: 'iso_lower',
+    counterparty: '/to',
+  });
   const body = 'amount=1250&currency=eur&to=acme&metadata[order]=1%2F2';
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const answer = await send(port, `${G}/v1/charges`, { body, headers });

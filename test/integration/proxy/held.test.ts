@@ -23,22 +23,25 @@ function escalating({ control }: ProxyFixture): (answer: EscalationWaitAnswer) =
   };
 }
 
-t.test('Prefer: wait holds the request until a human approved, and then it is decided again and forwarded', async (t) => {
-  const fixture = await proxyFixture(t);
-  const { port, control, target } = fixture;
-  const human = escalating(fixture);
-  const held = pay(port, WAIT);
-  await control.waited(1);
-  t.equal(target.begun, 0);
-  t.equal(control.bodies.length, 1, 'the card shows the body before anybody answers');
-  t.match(control.waits, [{ escalation_id: 'esc_1', timeout_ms: 30_000 }]);
-  human({ status: 'approved', escalation_token: GRANT });
-  const answer = await held;
-  t.equal(answer.status, 201);
-  t.equal(answer.headers['x-service-decision'], 'allow');
-  t.equal(target.ledger.length, 1);
-  t.notOk(target.ledger[0]?.headers['x-service-escalation-token']);
-});
+t.test(
+  'Prefer: wait holds the request until a human approved, and then it is decided again and forwarded',
+  async (t) => {
+    const fixture = await proxyFixture(t);
+    const { port, control, target } = fixture;
+    const human = escalating(fixture);
+    const held = pay(port, WAIT);
+    await control.waited(1);
+    t.equal(target.begun, 0);
+    t.equal(control.bodies.length, 1, 'the card shows the body before anybody answers');
+    t.match(control.waits, [{ escalation_id: 'esc_1', timeout_ms: 30_000 }]);
+    human({ status: 'approved', escalation_token: GRANT });
+    const answer = await held;
+    t.equal(answer.status, 201);
+    t.equal(answer.headers['x-service-decision'], 'allow');
+    t.equal(target.ledger.length, 1);
+    t.notOk(target.ledger[0]?.headers['x-service-escalation-token']);
+  },
+);
 
 t.test('a rejected request is decided again, which denies it', async (t) => {
   const fixture = await proxyFixture(t);
@@ -90,7 +93,7 @@ t.test('only a wait of 1 to 600 seconds is a wait; anything else in Prefer is as
     t.equal((await pay(port, { headers: { prefer } })).json['error'], 'service_escalate', prefer);
   }
   t.equal(control.waits.length, 0);
-  const lists = ['return=minimal, wait=5', 'respond-async,  wait=5;x=1'];
+  const lists = ['return=minimal, wait=5', 'respond-async,  wait="5"'];
   for (const [at, prefer] of lists.entries()) {
     const held = pay(port, { headers: { prefer } });
     await control.waited(at + 1);

@@ -102,6 +102,8 @@ t.test('an agent that leaves in the middle leaves the whole answer behind, or no
   response.on('error', () => {});
   await once(response, 'data');
   await leave(request);
+  // Another request on another connection: by its answer the proxy has seen the first agent leave.
+  await pay(port, { body: '{' });
   finish();
   const [outcome] = await control.outcomesTold(1);
   t.equal(outcome?.outcome, 'booked');

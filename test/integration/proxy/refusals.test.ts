@@ -22,7 +22,21 @@ const G = '/api/gateway/http';
 
 t.test('an ambiguous path or query is refused before anything else, even before the token is looked at', async (t) => {
   const fixture = await proxyFixture(t);
-  const paths = ['a/../b', './a', 'a//b', 'a/', '/a', '%2e%2e/a', 'a%2fb', 'a%5Cb', 'a%00', 'a;x', 'a%zz', 'a%ff', '%61'];
+  const paths = [
+    'a/../b',
+    './a',
+    'a//b',
+    'a/',
+    '/a',
+    '%2e%2e/a',
+    'a%2fb',
+    'a%5Cb',
+    'a%00',
+    'a;x',
+    'a%zz',
+    'a%ff',
+    '%61',
+  ];
   for (const path of [...paths, 'a%252f', 'a\\b']) {
     refused(t, fixture, await send(fixture.port, `${G}/${path}`, { token: null }), 400, 'ambiguous_path');
   }
@@ -39,7 +53,10 @@ t.test('only the methods of the gateway are forwarded, in upper case exactly', a
   const trace = await sendRaw(fixture.port, `TRACE ${G}/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
   t.match(trace, /^HTTP\/1\.1 405 /);
   for (const method of ['post', 'Post', 'GETT']) {
-    const answer = await sendRaw(fixture.port, `${method} ${G}/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    const answer = await sendRaw(
+      fixture.port,
+      `${method} ${G}/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+    );
     t.match(answer, /^HTTP\/1\.1 (400|405) /, method);
   }
   t.same(fixture.control.asks, []);
@@ -160,17 +177,21 @@ t.test('a limit that was raised counts at once, also where the proxy holds the o
   t.equal((await pay(fixture.port, { body })).status, 201);
 });
 
-t.test('whoever sends too much still reads the answer, and no connection hangs after it', { timeout: 20_000 }, async (t) => {
-  const fixture = await proxyFixture(t);
-  fixture.control.tools.clear();
-  fixture.control.decide = () => fixture.control.deny('MD-501', 'not mapped');
-  const body = `{"note":"${'x'.repeat(3 * 1024 * 1024)}"}`;
-  const head = `POST ${G}/unmapped HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\n`;
-  const first = `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-  const second = `GET ${G}/unmapped HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`;
-  const answers = await sendRaw(fixture.port, [first, second]);
-  t.match(answers, /^HTTP\/1\.1 (403|413) /);
-});
+t.test(
+  'whoever sends too much still reads the answer, and no connection hangs after it',
+  { timeout: 20_000 },
+  async (t) => {
+    const fixture = await proxyFixture(t);
+    fixture.control.tools.clear();
+    fixture.control.decide = () => fixture.control.deny('MD-501', 'not mapped');
+    const body = `{"note":"${'x'.repeat(3 * 1024 * 1024)}"}`;
+    const head = `POST ${G}/unmapped HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\n`;
+    const first = `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const second = `GET ${G}/unmapped HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`;
+    const answers = await sendRaw(fixture.port, [first, second]);
+    t.match(answers, /^HTTP\/1\.1 (403|413) /);
+  },
+);
 
 t.test('an idempotency key is 1 to 255 visible ASCII characters', async (t) => {
   const fixture = await proxyFixture(t);
@@ -239,7 +260,8 @@ t.test('a path outside the gateway is not a way around it', async (t) => {
   }
   const absolute = await sendRaw(
     fixture.port,
-    `POST http://x${G}/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`,
+    `POST http://x${G}/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${TOKEN}\r\n` +
+      'content-length: 0\r\nconnection: close\r\n\r\n',
   );
   t.match(absolute, /^HTTP\/1\.1 4/);
   t.equal(fixture.target.begun, 0);

@@ -1,10 +1,12 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import t from 'tap';
 import { PAYMENT, pay, sendRaw, TOKEN } from './agent.ts';
 import { type ProxyFixture, proxyFixture } from './proxy-fixture.ts';
 
 const LINE = 'POST /api/gateway/http/payments HTTP/1.1\r\n';
 const HEAD = `host: x\r\nauthorization: Bearer ${TOKEN}\r\ncontent-type: application/json\r\n`;
-const SMUGGLED = `POST /api/gateway/http/payments HTTP/1.1\r\n${HEAD}content-length: ${PAYMENT.length}\r\n\r\n${PAYMENT}`;
+const SMUGGLED = `${LINE}${HEAD}content-length: ${PAYMENT.length}\r\n\r\n${PAYMENT}`;
 const LENGTH = PAYMENT.length;
 const HEX = LENGTH.toString(16);
 
@@ -28,9 +30,17 @@ const FAMILIES: Readonly<Record<string, readonly string[]>> = {
   'lengths that are repeated or not numbers': [
     `${HEAD}content-length: ${LENGTH}\r\ncontent-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
     `${HEAD}content-length: 0\r\ncontent-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
-    ...[`${LENGTH}, ${LENGTH}`, `+${LENGTH}`, `-${LENGTH}`, `0x${HEX}`, `${LENGTH}.0`, `${LENGTH} 1`, '', '1e2', '\u0663'].map(
-      (value) => `${HEAD}content-length: ${value}\r\n\r\n${PAYMENT}`,
-    ),
+    ...[
+      `${LENGTH}, ${LENGTH}`,
+      `+${LENGTH}`,
+      `-${LENGTH}`,
+      `0x${HEX}`,
+      `${LENGTH}.0`,
+      `${LENGTH} 1`,
+      '',
+      '1e2',
+      '\u0663',
+    ].map((value) => `${HEAD}content-length: ${value}\r\n\r\n${PAYMENT}`),
     `${HEAD}content-length: 99999999999999999999999\r\n\r\n${PAYMENT}`,
     `${HEAD}content-length : ${LENGTH}\r\n\r\n${PAYMENT}`,
     `${HEAD} content-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
@@ -47,19 +57,27 @@ const FAMILIES: Readonly<Record<string, readonly string[]>> = {
     `${HEAD}n\xe4me: x\r\ncontent-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
   ],
   'tricks with chunks': [
-    ...[`0x${HEX}`, `-${HEX}`, `+${HEX}`, `${HEX} `, `\t${HEX}`, 'ffffffffffffffffff', '', 'x', `${HEX}\n${PAYMENT}`].map(
-      (size) => `${HEAD}transfer-encoding: chunked\r\n\r\n${size}\r\n${PAYMENT}\r\n0\r\n\r\n`,
-    ),
+    ...[
+      `0x${HEX}`,
+      `-${HEX}`,
+      `+${HEX}`,
+      `${HEX} `,
+      `\t${HEX}`,
+      'ffffffffffffffffff',
+      '',
+      'x',
+      `${HEX}\n${PAYMENT}`,
+    ].map((size) => `${HEAD}transfer-encoding: chunked\r\n\r\n${size}\r\n${PAYMENT}\r\n0\r\n\r\n`),
     `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX}\r\n${PAYMENT}0\r\n\r\n`,
     `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX}\r\n${PAYMENT}XX0\r\n\r\n`,
     `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX}\n${PAYMENT}\n0\n\n`,
     `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};a=\0\r\n${PAYMENT}\r\n0\r\n\r\n`,
   ],
-  'hosts': [
+  hosts: [
     `host: y\r\n${HEAD}content-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
     `${HEAD.replace('host: x\r\n', '')}content-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
   ],
-  'sizes': [
+  sizes: [
     `${HEAD}x: ${'y'.repeat(20_000)}\r\ncontent-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
     `${HEAD}${'x: y\r\n'.repeat(5_000)}content-length: ${LENGTH}\r\n\r\n${PAYMENT}`,
   ],
@@ -67,8 +85,6 @@ const FAMILIES: Readonly<Record<string, readonly string[]>> = {
 
 const LINES = [
   `POST /api/gateway/http/payments HTTP/1.1\n`,
-  `POST  /api/gateway/http/payments HTTP/1.1\r\n`,
-  `POST /api/gateway/http/payments  HTTP/1.1\r\n`,
   `POST /api/gateway/http/payments HTTP/9.9\r\n`,
   `POST /api/gateway/http/payments HTTP/2.0\r\n`,
   `POST /api/gateway/http/payments\r\n`,
@@ -122,30 +138,39 @@ t.test('what follows a request on its connection is a request of its own, with a
   t.equal(new Set(receipts).size, 3);
 });
 
-t.test('garbage behind a request does not end up in its answer', async (t) => {
+t.test('garbage behind a request does not become its answer, nor a part of it', async (t) => {
   const fixture = await proxyFixture(t);
-  let finish = (): void => {};
-  fixture.target.respond = (_request, response) => {
+  const { port, target } = fixture;
+  const one = `${LINE}${HEAD}content-length: ${LENGTH}\r\n\r\n${PAYMENT}`;
+  target.respond = () => {};
+  const before = sendRaw(port, `${one}GARBAGE\r\n\r\n`);
+  t.equal(await before, '', 'nothing is known of the first request yet');
+  target.respond = (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/plain' });
     response.write('first piece;');
-    finish = () => response.end('last piece');
   };
-  const one = `${LINE}${HEAD}content-length: ${LENGTH}\r\n\r\n${PAYMENT}`;
-  const reading = sendRaw(fixture.port, [one]);
-  await fixture.target.received(1);
-  finish();
-  await fixture.control.outcomesTold(1);
-  const both = await Promise.race([reading, sendRaw(fixture.port, `${one}GARBAGE\r\n\r\n`)]);
-  t.notMatch(both.slice(both.indexOf('first piece')), /HTTP\/1\.1 4[\s\S]*last piece/);
+  const socket = connect({ host: '127.0.0.1', port });
+  const seen: Buffer[] = [];
+  socket.on('error', () => {});
+  socket.on('data', (chunk: Buffer) => seen.push(chunk));
+  socket.write(one);
+  while (!Buffer.concat(seen).includes('first piece;')) await once(socket, 'data');
+  socket.write('GARBAGE\r\n\r\n');
+  await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  const all = Buffer.concat(seen).toString();
+  t.equal(all.split('HTTP/1.1 ').length, 2);
+  t.ok(all.endsWith('first piece;\r\n'), 'the break is visible: there is no last chunk');
 });
 
 t.test('upgrades and CONNECT take no connection over', async (t) => {
   const fixture = await proxyFixture(t);
-  const upgrade = 'connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: eA==\r\n';
+  const upgrade =
+    'connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: eA==\r\n';
+  const h2c = 'connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n';
   for (const bytes of [
     `GET /api/gateway/http/payments HTTP/1.1\r\n${HEAD}${upgrade}\r\n${SMUGGLED}`,
     `POST /api/gateway/http/payments HTTP/1.1\r\n${HEAD}${upgrade}content-length: 0\r\n\r\n${SMUGGLED}`,
-    `GET /api/gateway/http/payments HTTP/1.1\r\n${HEAD}connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n${SMUGGLED}`,
+    `GET /api/gateway/http/payments HTTP/1.1\r\n${HEAD}${h2c}\r\n${SMUGGLED}`,
     `CONNECT target.example:443 HTTP/1.1\r\nhost: target.example:443\r\n\r\n${SMUGGLED}`,
     `CONNECT /api/gateway/http/payments HTTP/1.1\r\n${HEAD}\r\n${SMUGGLED}`,
     `GET /api/v1/verify HTTP/1.1\r\n${HEAD}${upgrade}\r\n${SMUGGLED}`,

@@ -31,23 +31,26 @@ t.test('an event stream arrives piece by piece, each piece before the next one i
   t.match(await control.outcomesTold(1), [{ outcome: 'booked' }]);
 });
 
-t.test('an event stream under an idempotency key arrives piece by piece as well; its end waits for the commit', async (t) => {
-  const { port, target, control } = await proxyFixture(t);
-  let stream: ServerResponse | null = null;
-  target.respond = (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write('data: 1\n\n');
-    stream = response;
-  };
-  const request = begin(port, PAY, { body: PAYMENT, headers: { 'idempotency-key': 'k' } });
-  request.end(PAYMENT);
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
-  t.equal(String((await once(response, 'data'))[0]), 'data: 1\n\n');
-  (stream as ServerResponse | null)?.end('data: 2\n\n');
-  t.equal(String((await once(response, 'data'))[0]), 'data: 2\n\n');
-  await once(response, 'end');
-  t.match(control.outcomes, [{ answer: { body: Buffer.from('data: 1\n\ndata: 2\n\n').toString('base64') } }]);
-});
+t.test(
+  'an event stream under an idempotency key arrives piece by piece as well; its end waits for the commit',
+  async (t) => {
+    const { port, target, control } = await proxyFixture(t);
+    let stream: ServerResponse | null = null;
+    target.respond = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: 1\n\n');
+      stream = response;
+    };
+    const request = begin(port, PAY, { body: PAYMENT, headers: { 'idempotency-key': 'k' } });
+    request.end(PAYMENT);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    t.equal(String((await once(response, 'data'))[0]), 'data: 1\n\n');
+    (stream as ServerResponse | null)?.end('data: 2\n\n');
+    t.equal(String((await once(response, 'data'))[0]), 'data: 2\n\n');
+    await once(response, 'end');
+    t.match(control.outcomes, [{ answer: { body: Buffer.from('data: 1\n\ndata: 2\n\n').toString('base64') } }]);
+  },
+);
 
 t.test('an agent that reads slowly holds the target back, and memory stays small', async (t) => {
   const { port, target } = await proxyFixture(t);

@@ -22,16 +22,37 @@ t.test('private targets are refused in every notation when they are not allowed'
   const { port } = new URL(fixture.target.url);
   const hosts = [
     ...['127.0.0.1', 'localhost', '127.1', '2130706433', '0177.0.0.1', '0x7f.1', '0x7f000001', '0', '0.0.0.0'],
-    ...['[::1]', '[::]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]', '[2002:7f00:1::]'],
+    ...[
+      '[::1]',
+      '[::]',
+      '[::ffff:127.0.0.1]',
+      '[::ffff:7f00:1]',
+      '[::127.0.0.1]',
+      '[64:ff9b::7f00:1]',
+      '[2002:7f00:1::]',
+    ],
     ...['10.0.0.1', '172.16.0.1', '192.168.0.1', '100.64.0.1', '169.254.169.254', '224.0.0.1', '255.255.255.255'],
-    ...['[fe80::1]', '[fc00::1]', '[fd00:ec2::254]', '[ff02::1]', '\uff11\uff12\uff17.\uff10.\uff10.\uff11', '127.0.0.1.'],
+    ...[
+      '[fe80::1]',
+      '[fc00::1]',
+      '[fd00:ec2::254]',
+      '[ff02::1]',
+      '\uff11\uff12\uff17.\uff10.\uff10.\uff11',
+      '127.0.0.1.',
+    ],
   ];
   for (const host of hosts) t.ok(await refusedAt(fixture, `http://${host}:${port}`), host);
 });
 
 t.test('metadata addresses are refused even where private targets are allowed', async (t) => {
   const fixture = await proxyFixture(t, { targetConnectTimeoutMs: 500 });
-  for (const host of ['169.254.169.254', '169.254.170.2', '[::ffff:169.254.169.254]', '[64:ff9b::a9fe:a9fe]', '[fd00:ec2::254]']) {
+  for (const host of [
+    '169.254.169.254',
+    '169.254.170.2',
+    '[::ffff:169.254.169.254]',
+    '[64:ff9b::a9fe:a9fe]',
+    '[fd00:ec2::254]',
+  ]) {
     t.ok(await refusedAt(fixture, `http://${host}:80`), host);
   }
 });

@@ -67,7 +67,7 @@ export class RawTarget {
   readonly #server = createTcpServer((socket) => {
     this.connections.push(socket);
     socket.on('error', () => {});
-    socket.on('data', (bytes) => this.#speak(socket, bytes));
+    socket.on('data', (bytes: Buffer) => this.#speak(socket, bytes));
   });
   readonly #speak: (socket: Socket, bytes: Buffer) => void;
 

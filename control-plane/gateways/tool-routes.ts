@@ -1,0 +1,217 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { scopeCovers } from '../../core/action.ts';
+import { ProblemError } from '../../core/errors.ts';
+import type { EvidenceKind } from '../../core/evidence.ts';
+import type { JsonValue } from '../../core/jcs.ts';
+import { checkMapping, type ToolMapping, toolMappingInput } from '../../core/tool-mapping.ts';
+import { parseToolPattern, type ToolPattern } from '../../core/tool-name.ts';
+import { newTypeId } from '../../core/type-id.ts';
+import { DecimalText } from '../admin/decimal.ts';
+import type { AdminDependencies } from '../admin/dependencies.ts';
+import { readQuery, wholeQuery } from '../admin/query.ts';
+import { idParam, invalid, readBody } from '../admin/request.ts';
+import { accountOf } from '../admin/session.ts';
+import type { Sql } from '../db/client.ts';
+import type { CommandContext } from '../decisions/command.ts';
+import { UNMAPPED_TOOLS_MAX } from '../decisions/gateway-ask.ts';
+import { readGateway } from './routes.ts';
+
+const PAGE_MAX = 1_000;
+const SHAPES_MAX = 64;
+const STATES = ['unmapped', 'mapped', 'blocked'] as const;
+type ToolState = (typeof STATES)[number];
+
+interface ToolRecord {
+  readonly tool_id: string;
+  readonly key: string;
+  readonly pattern: string;
+  readonly state: ToolState;
+  readonly version: number;
+  readonly mapping: ToolMapping | null;
+  readonly created_at: number;
+  readonly changed_at: number;
+}
+
+const COLUMNS = 'tool_id, key, pattern, state, version, mapping, created_at, changed_at';
+
+const listQuery = z.strictObject({
+  state: z.enum(STATES).optional(),
+  after: z.string().max(4_096).optional(),
+  limit: wholeQuery(1, PAGE_MAX).default(100),
+});
+const nameBody = z.strictObject({ name: z.string() });
+/** The mapping's one number arrives as its digits, like every number of a body. */
+const plainNumbers = (value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, one]) => [
+    name,
+    one instanceof DecimalText ? Number(one.text) : one,
+  ]);
+  return Object.fromEntries(entries);
+};
+const mapBody = z.strictObject({ name: z.string(), mapping: z.preprocess(plainNumbers, toolMappingInput) });
+
+/** The routes of tools: what an agent's requests are, and where their amounts are. */
+export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+  app.get('/admin/gateways/:id/tools', async (request) => {
+    const { state, after, limit } = readQuery(request, listQuery);
+    const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
+    await readGateway(deps.sql, accountId, id);
+    const rows = await deps.sql.unsafe<ToolRecord[]>(
+      `select ${COLUMNS} from tools where account_id = $1 and instance_id = $2 and ($3::text is null or state = $3)
+         and ($4::text is null or key > $4) order by key limit $5`,
+      [accountId, id, state ?? null, after === undefined ? null : keyOf(after), limit],
+    );
+    return { tools: rows.map(toolView), next: rows.length === limit ? (rows.at(-1)?.pattern ?? null) : null };
+  });
+  app.put('/admin/gateways/:id/tools', async (request) => {
+    const { name, mapping } = readBody(request, mapBody);
+    const pattern = patternOf(name);
+    const problems = checkMapping(mapping, pattern);
+    if (problems.length > 0) throw invalid(problems.map((one) => ({ ...one, field: `mapping.${one.field}` })));
+    return toolView(await run(deps, request, (context, id) => map(context, id, pattern, mapping)));
+  });
+  app.post('/admin/gateways/:id/tools/unmap', async (request) => {
+    const pattern = patternOf(readBody(request, nameBody).name);
+    return toolView(await run(deps, request, (context, id) => unmap(context, id, pattern)));
+  });
+  app.post('/admin/gateways/:id/tools/block', async (request) => {
+    const pattern = patternOf(readBody(request, nameBody).name);
+    return toolView(await run(deps, request, (context, id) => block(context, id, pattern)));
+  });
+}
+
+function run<T>(
+  deps: AdminDependencies,
+  request: FastifyRequest,
+  change: (context: CommandContext, instanceId: string) => Promise<T>,
+): Promise<T> {
+  const id = idParam(request, 'gwi');
+  return deps.commands.command(accountOf(request), (context) => change(context, id));
+}
+
+function patternOf(name: string): ToolPattern {
+  const reading = parseToolPattern(name);
+  if (reading.ok) return reading.pattern;
+  throw invalid([{ field: 'name', message: reading.message }]);
+}
+
+function keyOf(name: string): string {
+  const reading = parseToolPattern(name);
+  return reading.ok ? reading.pattern.key : name;
+}
+
+function toolView(tool: ToolRecord) {
+  return {
+    tool_id: tool.tool_id,
+    name: tool.pattern,
+    state: tool.state,
+    version: tool.version,
+    mapping: tool.mapping,
+    created_at: new Date(tool.created_at).toISOString(),
+    changed_at: new Date(tool.changed_at).toISOString(),
+  };
+}
+
+async function map(
+  context: CommandContext,
+  instanceId: string,
+  pattern: ToolPattern,
+  mapping: ToolMapping,
+): Promise<ToolRecord> {
+  const { sql, accountId } = context;
+  const { mandate_id } = await readGateway(sql, accountId, instanceId);
+  const [mandate] = await sql<{ scope: string[] }[]>`
+    select scope from mandates where account_id = ${accountId} and mandate_id = ${mandate_id}`;
+  if (mandate === undefined || !scopeCovers(mandate.scope, mapping.action_type)) {
+    const message = `must be covered by the mandate's scope (${mandate?.scope.join(', ') ?? ''})`;
+    throw invalid([{ field: 'mapping.action_type', message }]);
+  }
+  return save(context, instanceId, pattern, { state: 'mapped', mapping });
+}
+
+async function block(context: CommandContext, instanceId: string, pattern: ToolPattern): Promise<ToolRecord> {
+  await readGateway(context.sql, context.accountId, instanceId);
+  return save(context, instanceId, pattern, { state: 'blocked', mapping: null });
+}
+
+/** A template that is unmapped is gone; an exact tool is unmapped again, as if it had just been discovered. */
+async function unmap(context: CommandContext, instanceId: string, pattern: ToolPattern): Promise<ToolRecord> {
+  const { sql, accountId } = context;
+  const instance = await readGateway(sql, accountId, instanceId);
+  const known = await readTool(sql, accountId, instanceId, pattern.key);
+  if (known === undefined) throw new ProblemError('not_found', 'There is no such tool on this instance.');
+  if (known.state === 'unmapped') throw new ProblemError('conflict', 'The tool is not mapped.');
+  if (pattern.shape === null && instance.unmapped_tools < UNMAPPED_TOOLS_MAX) {
+    return save(context, instanceId, pattern, { state: 'unmapped', mapping: null });
+  }
+  await sql`delete from tools
+    where account_id = ${accountId} and instance_id = ${instanceId} and key = ${pattern.key}`;
+  await refreshInstance(context, instanceId);
+  appendTool(context, 'tool.unmapped', instanceId, known);
+  return { ...known, state: 'unmapped', mapping: null, version: known.version + 1 };
+}
+
+interface Saved {
+  readonly state: ToolState;
+  readonly mapping: ToolMapping | null;
+}
+
+const KIND_OF: Record<ToolState, EvidenceKind> = {
+  mapped: 'tool.mapped',
+  unmapped: 'tool.unmapped',
+  blocked: 'tool.blocked',
+};
+
+/** Writes a tool; its version grows with every change, since mappings are remembered by (tool, version). */
+async function save(
+  context: CommandContext,
+  instanceId: string,
+  pattern: ToolPattern,
+  { state, mapping }: Saved,
+): Promise<ToolRecord> {
+  const { sql, accountId, now } = context;
+  const json = mapping === null ? null : JSON.stringify(mapping);
+  await sql`
+    insert into tools as t (account_id, instance_id, key, tool_id, pattern, shape, state, mapping, created_at, changed_at)
+    values (${accountId}, ${instanceId}, ${pattern.key}, ${newTypeId('tol', context.nowMs)}, ${pattern.text},
+      ${pattern.shape}, ${state}, ${json}::text::jsonb, ${now}, ${now})
+    on conflict (account_id, instance_id, key) do update set pattern = excluded.pattern, state = excluded.state,
+      mapping = excluded.mapping, version = t.version + 1, changed_at = excluded.changed_at`;
+  await refreshInstance(context, instanceId);
+  const saved = await readTool(sql, accountId, instanceId, pattern.key);
+  if (saved === undefined) throw new Error('a tool that was written is not there');
+  appendTool(context, KIND_OF[state], instanceId, saved);
+  return saved;
+}
+
+/** Keeps what the instance knows of its tools: shapes to look under, and how many are unmapped. */
+async function refreshInstance({ sql, accountId, now }: CommandContext, instanceId: string): Promise<void> {
+  const shapes = await sql<{ shape: string }[]>`
+    select distinct shape from tools
+    where account_id = ${accountId} and instance_id = ${instanceId} and shape is not null and state <> 'unmapped'`;
+  if (shapes.length > SHAPES_MAX) {
+    const detail = `An instance can have templates of ${SHAPES_MAX} shapes (segments and where parameters stand).`;
+    throw new ProblemError('conflict', detail);
+  }
+  await sql`update gateway_instances i set template_shapes = ${shapes.map(({ shape }) => shape)},
+      tools_version = tools_version + 1, changed_at = ${now},
+      unmapped_tools = (select count(*) from tools t where t.account_id = i.account_id
+        and t.instance_id = i.instance_id and t.state = 'unmapped')
+    where account_id = ${accountId} and instance_id = ${instanceId}`;
+}
+
+async function readTool(sql: Sql, accountId: string, instanceId: string, key: string): Promise<ToolRecord | undefined> {
+  const rows = await sql.unsafe<ToolRecord[]>(
+    `select ${COLUMNS} from tools where account_id = $1 and instance_id = $2 and key = $3`,
+    [accountId, instanceId, key],
+  );
+  return rows[0];
+}
+
+function appendTool(context: CommandContext, kind: EvidenceKind, instanceId: string, tool: ToolRecord): void {
+  const mapping = tool.mapping === null ? null : ({ ...tool.mapping } as { [name: string]: JsonValue });
+  const { tool_id, pattern, version } = tool;
+  context.append(kind, { instance: instanceId, tool_id, name: pattern, version, mapping });
+}

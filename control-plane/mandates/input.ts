@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { isCounterparty, isScopeEntry } from '../../core/action.ts';
+import type { FieldProblem } from '../../core/errors.ts';
+import { type AmountUnit, isCurrency, minorUnits } from '../../core/money.ts';
+import type { DecimalText } from '../admin/decimal.ts';
+import { decimalText, invalid, wholeNumber } from '../admin/request.ts';
+
+const USES_MAX = 1_000_000_000;
+const NAME_MAX_CHARACTERS = 200;
+const SCOPE_MAX_ENTRIES = 100;
+const COUNTERPARTIES_MAX = 1_000;
+const MAJOR: AmountUnit = 'major';
+/** RFC 3339 with a time zone; milliseconds at most. */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?(?:Z|[+-]\d{2}:\d{2})$/;
+
+const text = (max: number) =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .max(max, `must be at most ${max} characters`)
+    .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must not hold control characters');
+
+/** Words for people that go into a mandate or its history. */
+export const reasonText = text(500);
+
+export const mandateInput = z.strictObject({
+  name: text(NAME_MAX_CHARACTERS).default('Unnamed mandate'),
+  scope: z
+    .array(
+      z.string().refine(isScopeEntry, 'must be an action type such as payments.create, or a prefix such as payments.*'),
+    )
+    .min(1, 'must name at least one action type')
+    .max(SCOPE_MAX_ENTRIES),
+  amount_limit_per_action: decimalText,
+  amount_limit_per_month: decimalText,
+  escalation_threshold: decimalText.nullish(),
+  currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR').default('EUR'),
+  counterparties: z
+    .array(
+      z
+        .string()
+        .transform((value) => value.normalize('NFC'))
+        .refine(isCounterparty, 'must be 1..256 characters'),
+    )
+    .max(COUNTERPARTIES_MAX)
+    .default([]),
+  agent_did: z.string().refine(isAgentDid, 'must be the did:key of an Ed25519 key, or empty').default(''),
+  time_zone: z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
+  valid_until: z.string().regex(TIME, 'must be an RFC 3339 time with a zone, such as 2030-01-31T00:00:00Z').nullish(),
+  max_uses: wholeNumber(1, USES_MAX).nullish(),
+  activate: z.boolean().default(false),
+});
+export type MandateInput = z.infer<typeof mandateInput>;
+
+/** The limits of a mandate in minor units of its currency. */
+export interface Limits {
+  readonly per_action: number;
+  readonly per_month: number;
+  readonly escalation_threshold: number | null;
+}
+
+/** Reads the amounts from their digits; @throws ProblemError 422 naming each that is not an amount of the currency. */
+export function limitsOf(input: MandateInput): Limits {
+  const problems: FieldProblem[] = [];
+  const minor = (field: string, amount: DecimalText): number => {
+    const reading = minorUnits(amount.text, input.currency, MAJOR);
+    if (reading.ok) return reading.minor;
+    problems.push({ field, message: reading.message });
+    return 0;
+  };
+  const { escalation_threshold: threshold } = input;
+  const limits = {
+    per_action: minor('amount_limit_per_action', input.amount_limit_per_action),
+    per_month: minor('amount_limit_per_month', input.amount_limit_per_month),
+    escalation_threshold: threshold ? minor('escalation_threshold', threshold) : null,
+  };
+  if (problems.length > 0) throw invalid(problems);
+  return limits;
+}
+
+/** The instant a `valid_until` names, in RFC 3339 UTC with milliseconds; @throws ProblemError 422 unless it is ahead. */
+export function validUntil(input: MandateInput, nowMs: number): string | null {
+  if (input.valid_until === null || input.valid_until === undefined) return null;
+  const at = Date.parse(input.valid_until);
+  if (at > nowMs) return new Date(at).toISOString();
+  throw invalid([{ field: 'valid_until', message: 'must be a real moment in the future' }]);
+}
+
+function isTimeZone(zone: string): boolean {
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(zone)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+const ED25519_PREFIX = 0xed01n;
+
+/** `did:key:z6Mk…`: multibase base58btc of 0xed01 and 32 key bytes (did:key method; the key itself is not judged). */
+function isAgentDid(did: string): boolean {
+  if (did === '') return true;
+  const encoded = /^did:key:z([1-9A-HJ-NP-Za-km-z]{47,48})$/.exec(did)?.[1];
+  if (encoded === undefined || encoded.startsWith('1')) return false;
+  let value = 0n;
+  for (const character of encoded) value = value * 58n + BigInt(BASE58.indexOf(character));
+  // 34 bytes whose first two are the prefix: no leading zero bytes, so the number has one base58 spelling.
+  return value >> 256n === ED25519_PREFIX;
+}

@@ -1,0 +1,113 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { ProblemError } from '../../core/errors.ts';
+import type { EvidenceKind } from '../../core/evidence.ts';
+import type { JsonValue } from '../../core/jcs.ts';
+import { type MandateStatus, type MandateTerms, mandateDigest, nextStatus } from '../../core/mandate.ts';
+import { newTypeId } from '../../core/type-id.ts';
+import type { AdminDependencies } from '../admin/dependencies.ts';
+import { idParam, invalid, readBody } from '../admin/request.ts';
+import { accountOf } from '../admin/session.ts';
+import type { CommandContext } from '../decisions/command.ts';
+import { limitsOf, type MandateInput, mandateInput, reasonText, validUntil } from './input.ts';
+import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
+import { mandateView, readMandates } from './view.ts';
+
+const STEPS = {
+  activate: 'mandate.activated',
+  suspend: 'mandate.suspended',
+  resume: 'mandate.resumed',
+  revoke: 'mandate.revoked',
+} as const satisfies Record<string, EvidenceKind>;
+type Step = keyof typeof STEPS;
+
+const stepBody = z.strictObject({ reason: reasonText.optional() });
+
+/** The routes of mandates: create, read, and the principal's moves between their states. */
+export function registerMandateRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+  const one = async (accountId: string, id: string) => {
+    const [record] = await readMandates(deps.sql, accountId, id);
+    if (record === undefined) throw unknownMandate();
+    return mandateView(record);
+  };
+  app.get('/admin/mandates', async (request) => {
+    const records = await readMandates(deps.sql, accountOf(request), null);
+    return { mandates: records.map(mandateView) };
+  });
+  app.get('/admin/mandates/:id', async (request) => one(accountOf(request), idParam(request, 'mdt')));
+  app.post('/admin/mandates', async (request, reply) => {
+    const input = readBody(request, mandateInput);
+    const accountId = accountOf(request);
+    const id = await deps.commands.command(accountId, (context) => create(context, input));
+    return reply.code(201).send(await one(accountId, id));
+  });
+  for (const step of Object.keys(STEPS) as Step[]) {
+    app.post(`/admin/mandates/:id/${step}`, async (request) => {
+      const { reason } = readBody(request, stepBody);
+      const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
+      await deps.commands.command(accountId, (context) => move(context, id, step, reason ?? null));
+      return one(accountId, id);
+    });
+  }
+}
+
+async function create(context: CommandContext, input: MandateInput): Promise<string> {
+  const known = await context.sql`select from pg_timezone_names where name = ${input.time_zone}`;
+  if (known.length === 0) throw invalid([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
+  const terms: MandateTerms = {
+    mandate_id: newTypeId('mdt', context.nowMs),
+    version: 1,
+    scope: input.scope,
+    currency: input.currency,
+    ...limitsOf(input),
+    counterparties: input.counterparties,
+    agent_did: input.agent_did,
+    time_zone: input.time_zone,
+    valid_until: validUntil(input, context.nowMs),
+    max_uses: input.max_uses ?? null,
+  };
+  const status: MandateStatus = input.activate ? 'active' : 'draft';
+  await context.sql`
+    insert into mandates (account_id, mandate_id, version, name, status, scope, currency, per_action, per_month,
+      escalation_threshold, counterparties, agent_did, time_zone, valid_until, max_uses, digest, created_at, changed_at)
+    values (${context.accountId}, ${terms.mandate_id}, 1, ${input.name}, ${status}, ${[...terms.scope]},
+      ${terms.currency}, ${terms.per_action}, ${terms.per_month}, ${terms.escalation_threshold},
+      ${[...terms.counterparties]}, ${terms.agent_did}, ${terms.time_zone}, ${terms.valid_until}, ${terms.max_uses},
+      ${mandateDigest(terms)}, ${context.now}, ${context.now})`;
+  context.append('mandate.created', { ...evidenceOf(terms), name: input.name });
+  if (input.activate) context.append('mandate.activated', { ...stepOf(terms, null), status });
+  return terms.mandate_id;
+}
+
+async function move(context: CommandContext, id: string, step: Step, reason: string | null): Promise<void> {
+  const rows = await context.sql.unsafe<({ status: MandateStatus } & Record<string, unknown>)[]>(
+    `select ${MANDATE_TERMS_COLUMNS}, status from mandates where account_id = $1 and mandate_id = $2`,
+    [context.accountId, id],
+  );
+  const row = rows[0];
+  if (row === undefined) throw unknownMandate();
+  const status = nextStatus(row.status, step);
+  if (status === null)
+    throw new ProblemError('conflict', `The mandate is ${row.status}; it cannot ${step} from there.`);
+  const terms = mandateTerms(row);
+  if (step !== 'revoke' && terms.valid_until !== null && Date.parse(terms.valid_until) <= context.nowMs) {
+    throw new ProblemError('conflict', 'The mandate has expired.');
+  }
+  await context.sql`update mandates set status = ${status}, changed_at = ${context.now}
+    where account_id = ${context.accountId} and mandate_id = ${id}`;
+  context.append(STEPS[step], { ...stepOf(terms, reason), status });
+}
+
+function stepOf(terms: MandateTerms, reason: string | null): Record<string, JsonValue> {
+  const { mandate_id, version } = terms;
+  return { mandate_id, version, digest: mandateDigest(terms), reason };
+}
+
+function evidenceOf(terms: MandateTerms): Record<string, JsonValue> {
+  const complete = { ...terms, scope: [...terms.scope], counterparties: [...terms.counterparties] };
+  return { terms: complete, digest: mandateDigest(terms) };
+}
+
+function unknownMandate(): ProblemError {
+  return new ProblemError('not_found', 'There is no such mandate.');
+}
