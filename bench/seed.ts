@@ -139,7 +139,8 @@ export async function seedInstances(sql: Sql, account: SeededAccount, count: num
         from gateway_instances where instance_id = ${account.instanceId}`;
       await tx`insert into token_routes (token_hash, kind, account_id, subject_id)
         values (decode(${tokenHash}, 'hex'), 'gateway', ${account.accountId}, ${instanceId})`;
-      await tx`insert into tools (account_id, instance_id, key, tool_id, pattern, state, mapping, created_at, changed_at)
+      await tx`insert into tools (account_id, instance_id, key, tool_id, pattern, state, mapping, created_at,
+          changed_at)
         select account_id, ${instanceId}, key, ${toolId}, pattern, state, mapping, created_at, changed_at
         from tools where instance_id = ${account.instanceId}`;
     });

@@ -174,7 +174,8 @@ async function save(
   const { sql, accountId, now } = context;
   const json = mapping === null ? null : JSON.stringify(mapping);
   await sql`
-    insert into tools as t (account_id, instance_id, key, tool_id, pattern, shape, state, mapping, created_at, changed_at)
+    insert into tools as t (account_id, instance_id, key, tool_id, pattern, shape, state, mapping, created_at,
+      changed_at)
     values (${accountId}, ${instanceId}, ${pattern.key}, ${newTypeId('tol', context.nowMs)}, ${pattern.text},
       ${pattern.shape}, ${state}, ${json}::text::jsonb, ${now}, ${now})
     on conflict (account_id, instance_id, key) do update set pattern = excluded.pattern, state = excluded.state,

@@ -78,7 +78,7 @@ export function limitsOf(input: MandateInput): Limits {
   return limits;
 }
 
-/** The instant a `valid_until` names, in RFC 3339 UTC with milliseconds; @throws ProblemError 422 unless it is ahead. */
+/** The instant `valid_until` names, RFC 3339 UTC with milliseconds; @throws ProblemError 422 unless it is ahead. */
 export function validUntil(input: MandateInput, nowMs: number): string | null {
   if (input.valid_until === null || input.valid_until === undefined) return null;
   const at = Date.parse(input.valid_until);

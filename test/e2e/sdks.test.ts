@@ -90,7 +90,7 @@ t.test('the openai SDK streams through the gateway piece by piece', async (t) =>
   const mapping = { amount: 'none', currency: 'none', counterparty: 'none' };
   let more: (() => void) | undefined;
   const chunk = (content: string): string =>
-    `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] })}\n\n`;
+    `data: ${JSON.stringify({ id: 'c1', choices: [{ index: 0, delta: { content } }] })}\n\n`;
   const bodies = await standIn(t, fixture, 'http.post:/v1/chat/completions', mapping, (_request, _body, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(chunk('Hel'));

@@ -108,13 +108,15 @@ t.test('a port that is in use is named together with its setting', async (t) => 
   t.match(second.stderr, new RegExp(`Port ${port} is already in use: .* MANDATE_CONTROL_PORT`));
 });
 
+/** Whether a process still runs; one that only waits for its parent to ask for its exit code does not. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch {
     return false;
   }
+  const stat = `/proc/${pid}/stat`;
+  return !existsSync(stat) || !/^[0-9]+ \(.*\) [ZX]/s.test(readFileSync(stat, 'utf8'));
 }
 
 /** The process below `supervisor` that runs `program`; 0 where there is none. */

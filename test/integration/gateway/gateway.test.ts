@@ -204,7 +204,8 @@ t.test('an event stream arrives piece by piece', async (t) => {
 
 t.test('the stored credential is added, replaces the agent’s own, and never comes back', async (t) => {
   const { send, ledger, sql, behave } = await gatewayFixture(t);
-  await sql`update gateway_instances set credential_header = 'X-Api-Key', credential_sealed = '\\x00', config_version = 9`;
+  await sql`update gateway_instances set credential_header = 'X-Api-Key',
+    credential_sealed = '\\x00', config_version = 9`;
   // The fixture's custody opens every credential to the word `secret`, which is too short to be searched for.
   await send({ headers: { 'x-api-key': 'agent' } });
   t.same(

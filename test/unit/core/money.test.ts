@@ -46,7 +46,8 @@ t.test('plain decimals are read exactly into minor units', async (t) => {
 
 t.test('anything but a plain decimal is refused by its source text', async (t) => {
   const bad = ['', ' ', '.', '5.', '.5', '01', '00', '00.5', '+1', '1e2', '1E2', '1e-7', '0x1', '1_000', '1,00', ' 1'];
-  for (const text of [...bad, '1 ', '1.2.3', '１', '٣', 'NaN', 'Infinity', '--1', '-', '-01', '1\n', '1\0', '"100"']) {
+  const odd = ['1 ', '1.2.3', '１', '٣', 'NaN', 'Infinity', '--1', '-', '-01', '1\n', '1\0', '"100"'];
+  for (const text of [...bad, ...odd]) {
     t.equal(read(text), 'not_a_plain_decimal', JSON.stringify(text));
   }
   for (const text of ['-1', '-0', '-0.00', '-120.5']) t.equal(read(text), 'negative', text);

@@ -17,7 +17,7 @@ t.test('the same password in another Unicode form fits', async (t) => {
 });
 
 t.test('a hash with other parameters of ours is verified by those', async (t) => {
-  // RFC 7914 §12 has no vector of 32 bytes; this one is scrypt('an unlikely sentence', 16 zero bytes, N=2^4, r=8, p=1).
+  // RFC 7914 §12 has no vector of 32 bytes; this is scrypt('an unlikely sentence', 16 zero bytes, N=2^4, r=8, p=1).
   const { scryptSync } = await import('node:crypto');
   const key = scryptSync('an unlikely sentence', Buffer.alloc(16), 32, { N: 16, r: 8, p: 1 }).toString('base64url');
   const stored = `scrypt$ln=4,r=8,p=1$${'A'.repeat(22)}$${key}`;
