@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU time of a process and its children so far, in microseconds (Linux schedstat; 0 elsewhere). */
+/** CPU time of a process, all its threads and its children so far, in microseconds (Linux schedstat; 0 elsewhere). */
 export function cpuMicroseconds(pid: number): number {
   let total = ownCpu(pid);
   for (const entry of readdirSync('/proc')) {
@@ -10,7 +10,19 @@ export function cpuMicroseconds(pid: number): number {
 }
 
 function ownCpu(pid: number): number {
-  return Number(read(`/proc/${pid}/schedstat`).split(' ')[0] ?? 0) / 1000;
+  let nanoseconds = 0;
+  for (const thread of threadsOf(pid)) {
+    nanoseconds += Number(read(`/proc/${pid}/task/${thread}/schedstat`).split(' ')[0] ?? 0);
+  }
+  return nanoseconds / 1000;
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
 }
 
 function parentOf(pid: number): number {

@@ -1,7 +1,10 @@
 import ipaddr from 'ipaddr.js';
 
 /** Ranges that are refused whatever the settings say: where clouds answer questions about the machine. */
-const METADATA = ['169.254.0.0/16', 'fd00:ec2::254/128', 'fe80::/10'].map((range) => ipaddr.parseCIDR(range));
+const METADATA = [
+  ...['169.254.0.0/16', 'fe80::/10', 'fd00:ec2::254/128'], // AWS, Google Cloud, Azure and most others
+  ...['fd20:ce::254/128', '168.63.129.16/32', '100.100.100.200/32', '192.0.0.192/32'], // Google, Azure, Alibaba, Oracle
+].map((range) => ipaddr.parseCIDR(range));
 
 /** Ranges (ipaddr.js names) that are the internet at large. */
 const PUBLIC = new Set(['unicast']);
@@ -9,8 +12,8 @@ const PUBLIC = new Set(['unicast']);
 /**
  * Whether a resolved address may be connected to.
  *
- * IPv4 inside IPv6 (mapped, NAT64, 6to4) is judged as the IPv4 address it leads to. Source: contract §7, threats
- * "internal network".
+ * IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is judged as the IPv4 address it leads to. Source: contract §7,
+ * threats "internal network".
  */
 export function isAllowedAddress(address: string, allowPrivate: boolean): boolean {
   let parsed: ipaddr.IPv4 | ipaddr.IPv6;
@@ -34,7 +37,7 @@ function embedded(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | null {
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
   const range = address.range();
   const parts = address.toByteArray();
-  if (range === 'rfc6052') return new ipaddr.IPv4(parts.slice(12));
+  if (range === 'rfc6052' || range === 'rfc6145') return new ipaddr.IPv4(parts.slice(12));
   if (range === '6to4') return new ipaddr.IPv4(parts.slice(2, 6));
   return null;
 }

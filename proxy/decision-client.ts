@@ -3,6 +3,7 @@ import {
   BATCH_ASKS_MAX,
   BATCH_OTHERS_MAX,
   BATCH_STALLED_MS,
+  BATCHES_AT_ONCE,
   BATCHES_IN_FLIGHT_MAX,
   LATE_ANSWER_MS,
   OUTCOME_ATTEMPTS_MAX,
@@ -278,7 +279,7 @@ class Lane {
 
   #flush(): void {
     if (this.#asks.length + this.#outcomes.length + this.#charges.length === 0) return;
-    if (this.#inFlight.size > 0 && !this.#stalled()) {
+    if (this.#full) {
       this.#watchStalls();
       return;
     }
@@ -294,11 +295,13 @@ class Lane {
     this.#send(asks, outcomes, charges);
   }
 
-  #stalled(): boolean {
-    if (this.#inFlight.size >= BATCHES_IN_FLIGHT_MAX) return false;
+  /** Whether what waits must wait on: enough messages are under way, and none of them takes unusually long. */
+  get #full(): boolean {
+    if (this.#inFlight.size >= BATCHES_IN_FLIGHT_MAX) return true;
+    if (this.#inFlight.size < BATCHES_AT_ONCE) return false;
     let youngest = 0;
     for (const { startedMs } of this.#inFlight) youngest = Math.max(youngest, startedMs);
-    return performance.now() - youngest > BATCH_STALLED_MS;
+    return performance.now() - youngest <= BATCH_STALLED_MS;
   }
 
   /** Looks after messages that take long; runs only while something is in flight or waits. */

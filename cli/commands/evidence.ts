@@ -102,6 +102,13 @@ function entryTable(entries: readonly JsonRecord[]): string {
   return table(['seq', 'at', 'kind', 'what', 'id'], rows, [0]);
 }
 
+/** How many forwards ended how: `3 booked, 1 unknown`. */
+function outcomesText(outcomes: readonly { readonly outcome?: unknown }[]): string {
+  const counts = new Map<string, number>();
+  for (const { outcome } of outcomes) counts.set(String(outcome), (counts.get(String(outcome)) ?? 0) + 1);
+  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ');
+}
+
 /** The members of a body that say most, in a line. */
 function summary(entry: JsonRecord): string {
   let body: unknown;
@@ -112,6 +119,7 @@ function summary(entry: JsonRecord): string {
   }
   if (typeof body !== 'object' || body === null) return '';
   const values = body as Record<string, unknown>;
+  if (Array.isArray(values['outcomes'])) return outcomesText(values['outcomes']);
   const telling = ['decision', 'code', 'outcome', 'name', 'mandate_id', 'instance_id', 'escalation_id', 'reason'];
   const shown = telling.map((name) => values[name]).filter((value) => typeof value === 'string' && value !== '');
   return shown.slice(0, 3).join(' ');

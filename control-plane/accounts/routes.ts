@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { AdminDependencies } from '../admin/dependencies.ts';
 import { readBody } from '../admin/request.ts';
 import { accountOf, sessionOf } from '../admin/session.ts';
+import { UnknownAddresses } from './lock-out.ts';
 import { PASSWORD_MAX_CHARACTERS } from './password.ts';
 import { revokeSession } from './sessions.ts';
 import { signIn } from './sign-in.ts';
@@ -44,6 +45,7 @@ interface AccountRow {
 
 /** The routes of accounts and their sessions (docs/architecture.md, Admin API). */
 export function registerAccountRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+  const unknown = new UnknownAddresses();
   app.post('/admin/signup', (request) => {
     const body = readBody(request, signUpBody);
     return signUp(deps, { email: body.email, password: body.password, totpSecret: body.totp_secret });
@@ -56,7 +58,7 @@ export function registerAccountRoutes(app: FastifyInstance, deps: AdminDependenc
 
   app.post('/admin/login', (request) => {
     const body = readBody(request, signInBody);
-    return signIn(deps, { email: body.email, password: body.password, code: body.totp_code });
+    return signIn(deps, unknown, { email: body.email, password: body.password, code: body.totp_code });
   });
 
   app.post('/admin/logout', async (request, reply) => {

@@ -1,15 +1,11 @@
 import { ProblemError } from '../../core/errors.ts';
 import type { AdminDependencies } from '../admin/dependencies.ts';
+import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
+import { lockAfter, lockedOut, type UnknownAddresses } from './lock-out.ts';
 import { verifyPassword } from './password.ts';
 import { createSession, type SessionAnswer } from './sessions.ts';
 import { totpStep } from './totp.ts';
-
-/** Failures in a row that an account is allowed before it is locked. */
-export const FAILURES_MAX = 5;
-/** The first lock; each further failure doubles it up to the longest. */
-export const LOCK_FIRST_MS = 30_000;
-export const LOCK_LONGEST_MS = 15 * 60_000;
 
 export interface Credentials {
   readonly email: string;
@@ -26,26 +22,32 @@ type Verdict =
  * Signs a person in with both factors.
  *
  * Whether the address, the password or the code was wrong cannot be told from the answer. A code works once: its step
- * must be after the last one used, which is compared and moved under the account's head lock. After `FAILURES_MAX`
- * failures in a row the account is locked, whatever is presented then.
+ * must be after the last one used, which is compared and moved under the account's head lock. After some failures in a
+ * row the account is locked, whatever is presented then; an address without an account locks the same way.
  *
  * @throws ProblemError 401 `unauthenticated`, 429 `locked_out`, 503 `overloaded`
  */
-export async function signIn(deps: AdminDependencies, credentials: Credentials): Promise<SessionAnswer> {
-  const [account] = await deps.sql<{ account_id: string; password_hash: string; locked: number | null; now: number }[]>`
-    select account_id, password_hash, epoch_ms(locked_until) as locked, epoch_ms(db_clock()) as now
-    from accounts where email = ${credentials.email} and second_factor_at is not null`;
+export async function signIn(
+  deps: AdminDependencies,
+  unknown: UnknownAddresses,
+  credentials: Credentials,
+): Promise<SessionAnswer> {
+  const { email, password, code } = credentials;
+  const { account, nowMs } = await findAccount(deps.sql, email);
   // Before the work of hashing: a locked account must not be a way to keep the machine busy.
-  if (account !== undefined && account.locked !== null && account.locked > account.now) {
-    throw lockedOut(account.locked, account.now);
+  if (account === null) unknown.refuseLocked(email, nowMs);
+  else if (account.lockedMs !== null && account.lockedMs > nowMs) throw lockedOut(account.lockedMs, nowMs);
+  const right = await verifyPassword(password, account?.passwordHash ?? null);
+  if (account === null) {
+    // Again: attempts that were many at once are no more here than the lock allows.
+    unknown.refuseLocked(email, nowMs);
+    unknown.count(email, nowMs);
+    throw refused();
   }
-  const right = await verifyPassword(credentials.password, account?.password_hash ?? null);
-  if (account === undefined) throw refused();
-  const verdict = await deps.commands.command(account.account_id, (context) =>
-    judge(deps, context, right, credentials.code),
-  );
+  const verdict = await deps.commands.command(account.accountId, (context) => judge(deps, context, right, code));
   switch (verdict.kind) {
     case 'signed_in':
+      unknown.forget(email);
       return verdict.answer;
     case 'refused':
       throw refused();
@@ -54,6 +56,21 @@ export async function signIn(deps: AdminDependencies, credentials: Credentials):
     default:
       return verdict satisfies never;
   }
+}
+
+interface FoundAccount {
+  readonly accountId: string;
+  readonly passwordHash: string;
+  readonly lockedMs: number | null;
+}
+
+async function findAccount(sql: Sql, email: string): Promise<{ account: FoundAccount | null; nowMs: number }> {
+  const [row] = await sql<{ id: string | null; password_hash: string; locked: number | null; now: number }[]>`
+    select a.account_id as id, a.password_hash, epoch_ms(a.locked_until) as locked, epoch_ms(db_clock()) as now
+    from (values (1)) as always left join accounts a on a.email = ${email} and a.second_factor_at is not null`;
+  if (row === undefined) throw new Error('the database told no time');
+  const { id, password_hash: passwordHash, locked: lockedMs, now: nowMs } = row;
+  return { account: id === null ? null : { accountId: id, passwordHash, lockedMs }, nowMs };
 }
 
 interface SecondFactor {
@@ -102,17 +119,6 @@ async function countFailure(
   });
 }
 
-/** How long an account is locked after this many failures in a row, in milliseconds; 0: not at all. */
-export function lockAfter(failures: number): number {
-  if (failures < FAILURES_MAX) return 0;
-  return Math.min(LOCK_LONGEST_MS, LOCK_FIRST_MS * 2 ** Math.min(failures - FAILURES_MAX, 16));
-}
-
 function refused(): ProblemError {
   return new ProblemError('unauthenticated', 'The e-mail address, the password or the code is not right.');
-}
-
-function lockedOut(untilMs: number, nowMs: number): ProblemError {
-  const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
-  return new ProblemError('locked_out', 'Too many attempts failed; wait before the next one.', { retryAfterSeconds });
 }

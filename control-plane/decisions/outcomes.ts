@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayOutcome } from '../../core/wire.ts';
 import { type BatchState, type DecisionMetrics, monthKey, type ReservationState } from './batch-state.ts';
 import type { Recording } from './record.ts';
@@ -25,7 +24,7 @@ export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): 
   if (from === 'booked' || from === 'released' || from === outcome.outcome) return true;
   moveAmount(context, reservation, outcome);
   context.recording.settle(head.accountId, reservation.receiptId, outcome.outcome);
-  context.recording.append(head, 'outcome', newTypeId('evt', head.nowMs), outcomeBody(reservation, outcome));
+  context.recording.outcome(head, outcomeText(reservation, outcome));
   reservation.state = outcome.outcome;
   context.metrics.outcome(outcome.outcome);
   if (reservation.keyHash !== null) storeAnswer(context, reservation, outcome);
@@ -47,8 +46,8 @@ function moveAmount(
   seen.booked += booked;
 }
 
-/** The JCS text of an outcome's evidence body; a stored answer is named by the digest of its body. */
-export function outcomeBody(reservation: ReservationState, outcome: GatewayOutcome): string {
+/** The JCS text of an outcome in the evidence; a stored answer is named by the digest of its body. */
+function outcomeText(reservation: ReservationState, outcome: GatewayOutcome): string {
   const stored = outcome.answer?.body ?? null;
   const digest = stored === null ? null : hash('sha256', Buffer.from(stored, 'base64'), 'hex');
   return (

@@ -1,4 +1,5 @@
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
+import { newTypeId } from '../../core/type-id.ts';
 import type { Sql } from '../db/client.ts';
 import type { HeadState } from './batch-state.ts';
 import type { AppendedEntry } from './command.ts';
@@ -22,6 +23,9 @@ interface Statement {
   readonly params: readonly (string | number | Buffer | null)[];
 }
 
+/** Outcomes in one entry; a body of so many stays well below what an entry may hold. */
+const OUTCOMES_PER_ENTRY_MAX = 128;
+
 /** How long a reservation waits for its outcome before it counts as unknown, in milliseconds. */
 export const RESERVATION_DUE_MS = 15 * 60_000;
 
@@ -29,6 +33,7 @@ const RECORD = `select record_decisions(${Array.from({ length: 30 }, (_, i) => `
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
+  readonly #outcomes = new Map<HeadState, string[]>();
   readonly #entries: string[][] = [[], [], [], [], [], [], [], []];
   readonly #heads = new Map<string, HeadState>();
   readonly #months = new Map<string, MonthChange>();
@@ -39,11 +44,29 @@ export class Recording {
 
   /** Whether there is nothing to write. */
   get empty(): boolean {
-    return this.kinds.length === 0 && this.#statements.length === 0;
+    return this.kinds.length === 0 && this.#statements.length === 0 && this.#outcomes.size === 0;
+  }
+
+  /**
+   * Appends an outcome (JCS text). Outcomes that follow each other share an entry: they are as many as the decisions,
+   * and an entry costs far more than a line in one.
+   */
+  outcome(head: HeadState, text: string): void {
+    const waiting = this.#outcomes.get(head);
+    if (waiting === undefined) this.#outcomes.set(head, [text]);
+    else if (waiting.push(text) >= OUTCOMES_PER_ENTRY_MAX) this.#appendOutcomes(head);
+  }
+
+  #appendOutcomes(head: HeadState): void {
+    const waiting = this.#outcomes.get(head);
+    if (waiting === undefined) return;
+    this.#outcomes.delete(head);
+    this.append(head, 'outcome', newTypeId('evt', head.nowMs), `{"outcomes":[${waiting.join(',')}]}`);
   }
 
   /** Appends an entry whose body is JCS text to the head's chain and moves the head. */
   append(head: HeadState, kind: EvidenceKind, id: string, body: string): AppendedEntry {
+    if (this.#outcomes.size > 0) this.#appendOutcomes(head);
     const seq = head.size;
     const entry = { account: head.accountId, seq, id, kind, at: head.now, prev: head.hash, body };
     const entryHashHex = entryHash(entry);
@@ -119,6 +142,7 @@ export class Recording {
   /** Sends everything at once; the promises settle in order and the first failure aborts the transaction. */
   send(sql: Sql): Promise<unknown>[] {
     const sent: Promise<unknown>[] = [];
+    for (const head of [...this.#outcomes.keys()]) this.#appendOutcomes(head);
     if (this.kinds.length > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());

@@ -5,16 +5,21 @@ const RATE_MAX = 1_000_000;
 const NAME_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 4_096;
 
-/** Header names that a credential may not use: they belong to the connection, or to us. */
+/** Header names that a credential may not use: of the connection, the body, the way here, or what changes the request. */
 const RESERVED = new Set([
   ...['host', 'content-length', 'content-type', 'content-encoding', 'transfer-encoding', 'connection', 'keep-alive'],
   ...['te', 'trailer', 'upgrade', 'expect', 'proxy-authorization', 'proxy-connection', 'idempotency-key', 'prefer'],
+  ...['via', 'forwarded', 'x-real-ip', 'x-host', 'x-original-host', 'x-original-url', 'x-rewrite-url'],
+  ...['x-http-method', 'x-http-method-override', 'x-method-override', 'proxy-authenticate'],
 ]);
 
 const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^`|~0-9A-Za-z-]{1,128}$/, 'must be a header name (without "_")')
-  .refine((name) => !RESERVED.has(name.toLowerCase()), 'must not be a header of the connection or the body')
+  .refine(
+    (name) => !RESERVED.has(name.toLowerCase()),
+    'must not be a header of the connection, the body, or one that changes the request',
+  )
   .refine((name) => !/^x-(?:service|forwarded|mandate)-/i.test(name), 'must not be one of our own headers');
 
 const credential = z.strictObject({

@@ -57,9 +57,10 @@ export function registerGatewayRoutes(app: FastifyInstance, deps: AdminDependenc
   app.patch('/admin/gateways/:id', async (request) => {
     const change = readBody(request, gatewayChange);
     const id = idParam(request, 'gwi');
-    const target = change.target_url && (await checkedTarget(change.target_url, deps.allowPrivateTargets));
+    const { target_url: text } = change;
+    const targetUrl = text === undefined ? undefined : await checkedTarget(text, deps.allowPrivateTargets);
     const changed = await deps.commands.command(accountOf(request), (context) =>
-      update(context, deps.custody, id, { ...change, target_url: target || undefined }),
+      update(context, deps.custody, id, { ...change, target_url: targetUrl }),
     );
     return gatewayView(changed);
   });
@@ -127,6 +128,9 @@ async function create(
     instance: id,
     mandate_id: input.mandate_id,
     target_url: input.target_url,
+    name: input.name,
+    rate_per_second: input.rate_per_second ?? RATE_PER_SECOND,
+    rate_burst: input.rate_burst ?? RATE_BURST,
     credential_header: input.credential?.header ?? null,
     token_sha256: secretHash(token),
   });
@@ -142,6 +146,11 @@ async function update(
   const { sql, accountId, now } = context;
   const before = await readGateway(sql, accountId, id);
   const { credential } = change;
+  if (credential === undefined && before.credential_header !== null && leavesOrigin(before, change)) {
+    // Else whoever holds a session could read a credential that is never shown, by sending it to a host of their own.
+    const message = 'must be given again, or null, where the target moves to another origin';
+    throw invalid([{ field: 'credential', message }]);
+  }
   const sealed = credential ? seal(custody, accountId, id, credential.value) : null;
   const reconfigured = change.target_url !== undefined || credential !== undefined;
   await sql`update gateway_instances set
@@ -160,6 +169,10 @@ async function update(
   const { target_url, name, rate_per_second, rate_burst } = after;
   context.append('gateway.changed', { instance: id, target_url, name, rate_per_second, rate_burst });
   return after;
+}
+
+function leavesOrigin(before: GatewayRecord, { target_url: after }: GatewayChange): boolean {
+  return after !== undefined && new URL(after).origin !== new URL(before.target_url).origin;
 }
 
 async function rotate(context: CommandContext, id: string, token: string): Promise<GatewayRecord> {

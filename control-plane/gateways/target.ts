@@ -32,10 +32,13 @@ function canonical(text: string): URL {
   if (!URL.canParse(text)) throw refused('must be a URL such as https://api.example.com/v1');
   const url = new URL(text);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused('must begin with https:// or http://');
-  if (url.username !== '' || url.password !== '') throw refused('must hold no user name or password');
   if (text.includes('?') || text.includes('#')) throw refused('must hold no query and no fragment');
   // What the URL parser rewrote would not be what the principal read: backslashes, dot segments, odd spellings.
-  const path = text.replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
+  const [, authority = '', rest = ''] = /^https?:\/\/([^/]*)(.*)$/is.exec(text) ?? [];
+  if (authority === '' || /[\s@%\\\p{Cc}]/u.test(authority)) {
+    throw refused('must have a plain host, without escapes, spaces or user names');
+  }
+  const path = rest || '/';
   if (path !== url.pathname || path.includes('//') || /%|\\/.test(path)) {
     throw refused('must have a plain path, without dot segments, empty segments or escapes');
   }

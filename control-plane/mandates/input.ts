@@ -12,6 +12,8 @@ const COUNTERPARTIES_MAX = 1_000;
 const MAJOR: AmountUnit = 'major';
 /** RFC 3339 with a time zone; milliseconds at most. */
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?(?:Z|[+-]\d{2}:\d{2})$/;
+/** RFC 3339 has no later year. */
+const LAST_MOMENT_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 const text = (max: number) =>
   z
@@ -81,9 +83,16 @@ export function limitsOf(input: MandateInput): Limits {
 /** The instant `valid_until` names, RFC 3339 UTC with milliseconds; @throws ProblemError 422 unless it is ahead. */
 export function validUntil(input: MandateInput, nowMs: number): string | null {
   if (input.valid_until === null || input.valid_until === undefined) return null;
-  const at = Date.parse(input.valid_until);
-  if (at > nowMs) return new Date(at).toISOString();
+  const at = isCalendarDay(input.valid_until) ? Date.parse(input.valid_until) : Number.NaN;
+  if (at > nowMs && at <= LAST_MOMENT_MS) return new Date(at).toISOString();
   throw invalid([{ field: 'valid_until', message: 'must be a real moment in the future' }]);
+}
+
+/** Whether the date exists: `Date.parse` takes February 31 for March 3. */
+function isCalendarDay(text: string): boolean {
+  const day = text.slice(0, 10);
+  const at = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day) && !text.startsWith('24', 11);
 }
 
 function isTimeZone(zone: string): boolean {

@@ -68,13 +68,14 @@ t.test('a reservation nobody settled becomes unknown and stays counted in full, 
   t.match(await sql`select state from idempotency_answers`, [{ state: 'unknown' }]);
   const outcomes = (await chainOf(sql, account)).filter(({ kind }) => kind === 'outcome');
   t.equal(outcomes.length, 1);
-  t.same(JSON.parse(outcomes[0]!.body), {
+  const [outcome] = JSON.parse(outcomes[0]!.body).outcomes;
+  t.same(outcome, {
     amount: 300,
     answer_sha256: null,
     cause: 'proxy_lost',
     instance: account.instanceId,
     mandate_id: account.mandateId,
-    month: JSON.parse(outcomes[0]!.body).month,
+    month: outcome.month,
     outcome: 'unknown',
     receipt_id: receipt,
     target_status: null,

@@ -133,7 +133,8 @@ t.test('how the target answers is how the amount is booked', async (t) => {
 async function outcomeOf(sql: Awaited<ReturnType<typeof gatewayFixture>>['sql'], receipt: string) {
   for (let i = 0; i < 200; i++) {
     const rows = await sql<{ body: string }[]>`
-      select body from evidence where kind = 'outcome' and body::json ->> 'receipt_id' = ${receipt}`;
+      select o::text as body from evidence, json_array_elements(body::json -> 'outcomes') o
+      where kind = 'outcome' and o ->> 'receipt_id' = ${receipt}`;
     if (rows[0] !== undefined) return JSON.parse(rows[0].body) as Record<string, unknown>;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
