@@ -13,7 +13,12 @@ export interface StartedProcess {
 /** Starts a process of the system (`proxy/main`, `control-plane/main`) and waits until it says where it listens. */
 export async function startProcess(entry: string, env: NodeJS.ProcessEnv): Promise<StartedProcess> {
   const path = fileURLToPath(new URL(`../${entry}.ts`, import.meta.url));
-  const child = fork(path, [], { env: { ...process.env, ...env }, execArgv: NODE_FLAGS, stdio: 'inherit' });
+  const cache = fileURLToPath(new URL('../node_modules/.cache/mandate', import.meta.url));
+  const child = fork(path, [], {
+    env: { NODE_COMPILE_CACHE: cache, ...process.env, ...env },
+    execArgv: NODE_FLAGS,
+    stdio: 'inherit',
+  });
   const at = await new Promise<Record<string, string>>((resolve, reject) => {
     child.on('message', (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {
       if (message.type === 'ready') resolve(message.addresses ?? {});

@@ -16,13 +16,13 @@ const RANDOM_BYTES = 10;
 let pool = Buffer.alloc(0);
 let poolAt = 0;
 
-function randomTail(): Buffer {
+function fillTail(target: Buffer): void {
   if (poolAt >= pool.length) {
     pool = randomBytes(POOL_IDS * RANDOM_BYTES);
     poolAt = 0;
   }
+  for (let i = 0; i < RANDOM_BYTES; i++) target[6 + i] = pool[poolAt + i]!;
   poolAt += RANDOM_BYTES;
-  return pool.subarray(poolAt - RANDOM_BYTES, poolAt);
 }
 
 const bytes = Buffer.alloc(16);
@@ -38,7 +38,7 @@ export function newTypeId<P extends TypeIdPrefix>(prefix: P, atMs: number): Type
   if (!Number.isInteger(atMs) || atMs < 0 || atMs >= TIME_END_MS)
     throw new RangeError('a time that no UUIDv7 can hold');
   bytes.writeUIntBE(atMs, 0, 6);
-  randomTail().copy(bytes, 6);
+  fillTail(bytes);
   bytes[6] = 0x70 | (bytes[6]! & 0x0f);
   bytes[8] = 0x80 | (bytes[8]! & 0x3f);
   return `${prefix}_${crockford(bytes)}`;

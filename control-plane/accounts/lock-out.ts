@@ -42,7 +42,9 @@ export class UnknownAddresses {
   /** Counts one more failure. */
   count(email: string, nowMs: number): void {
     const count = (this.#failures.get(email)?.count ?? 0) + 1;
-    this.#failures.set(email, { count, lockedUntilMs: nowMs + lockAfter(count) });
+    const lockMs = lockAfter(count);
+    // Others that are under way may have begun a moment before: without a lock there is nothing to compare with.
+    this.#failures.set(email, { count, lockedUntilMs: lockMs === 0 ? 0 : nowMs + lockMs });
   }
 
   /** The address has an account now. */

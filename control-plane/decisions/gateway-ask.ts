@@ -73,7 +73,8 @@ export function answerGatewayAsk(
     return problem('rate_limited', 'The rate of this gateway token is exceeded.', rate, null, bucket.retryAfterSeconds);
   }
   if (instance.status !== 'active') return problem('forbidden', 'This gateway instance is disabled.', rate);
-  const digest = requestDigest(ask);
+  // The digest is only ever compared with that of another request under the same key.
+  const digest = ask.idempotency_key_hash === null ? '' : requestDigest(ask);
   const earlier = earlierAnswer(state, instanceId, ask, digest, rate);
   if (earlier !== null) return earlier;
   return decided(context, { head, instance, tool, version, ask, rate, digest });

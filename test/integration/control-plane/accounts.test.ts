@@ -187,6 +187,34 @@ t.test('attempts that are many at once are no more than the lock allows', async 
   t.equal(statuses.filter((status) => status === 429).length, 7);
 });
 
+t.test('an address without an account locks as one that has one does', async (t) => {
+  const fixture = await adminFixture(t);
+  const { email } = await fixture.signUp();
+  await fixture.advance(60);
+  const answersAt = async (address: string) => {
+    const answers: unknown[] = [];
+    for (let i = 0; i < 6; i++) {
+      const answer = await logIn(fixture, address, { password: 'another sentence' });
+      const { 'retry-after': seconds, ...headers } = answer.headers;
+      t.equal(seconds !== undefined, i === 5);
+      answers.push(visible({ ...answer, headers: { ...headers, 'x-ratelimit-remaining': null } }));
+    }
+    return answers;
+  };
+  const known = await answersAt(email);
+  t.match(known[5], { status: 429, body: { error: 'locked_out' } });
+  t.same(await answersAt('nobody@example.com'), known);
+  await fixture.advance(30);
+  t.equal((await logIn(fixture, 'nobody@example.com')).status, 401, 'one more attempt after the lock');
+  const wait = Number((await logIn(fixture, 'nobody@example.com')).headers['retry-after']);
+  t.ok(wait > 30 && wait <= 60, 'then locked for twice as long');
+  const { token } = await fixture.signUp('nobody@example.com');
+  t.equal((await fixture.send('GET', '/admin/account', token)).status, 200, 'the lock keeps nobody from signing up');
+  const attempts = Array.from({ length: 8 }, () => logIn(fixture, 'noone@example.com'));
+  const statuses = (await Promise.all(attempts)).map((answer) => answer.status);
+  t.same(statuses.sort(), [401, 401, 401, 401, 401, 429, 429, 429], 'also where they are many at once');
+});
+
 t.test('a session ends at once when it is signed out, alone, and by itself after twelve hours', async (t) => {
   const fixture = await adminFixture(t);
   const { send, sql } = fixture;

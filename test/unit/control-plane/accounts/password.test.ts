@@ -1,6 +1,5 @@
 import t from 'tap';
 import { hashPassword, passwordProblem, verifyPassword } from '../../../../control-plane/accounts/password.ts';
-import { lockAfter } from '../../../../control-plane/accounts/sign-in.ts';
 
 t.test('a hash keeps its parameters, has its own salt, and only its password fits', async (t) => {
   const [one, two] = await Promise.all([hashPassword('an unlikely sentence'), hashPassword('an unlikely sentence')]);
@@ -47,11 +46,4 @@ t.test('passwords that are short, common, uniform or the address are not taken',
   for (const password of refused) t.ok(passwordProblem(password, 'ada.lovelace@example.com'), password.slice(0, 30));
   t.equal(passwordProblem('an unlikely sentence', 'ada.lovelace@example.com'), null);
   t.ok(passwordProblem('😀😃😄😁😆😅', 'a@example.com'), 'characters are counted, not code units');
-});
-
-t.test('locks double from thirty seconds to a quarter of an hour', async (t) => {
-  t.same(
-    [0, 4, 5, 6, 7, 8, 9, 10, 1000].map(lockAfter),
-    [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000, 900_000],
-  );
 });
