@@ -58,12 +58,14 @@ export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies
     const { state, after, limit } = readQuery(request, listQuery);
     const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
     await readGateway(deps.sql, accountId, id);
+    // One more than asked for tells whether there is a next page.
     const rows = await deps.sql.unsafe<ToolRecord[]>(
       `select ${COLUMNS} from tools where account_id = $1 and instance_id = $2 and ($3::text is null or state = $3)
          and ($4::text is null or key > $4) order by key limit $5`,
-      [accountId, id, state ?? null, after === undefined ? null : keyOf(after), limit],
+      [accountId, id, state ?? null, after === undefined ? null : keyOf(after), limit + 1],
     );
-    return { tools: rows.map(toolView), next: rows.length === limit ? (rows.at(-1)?.pattern ?? null) : null };
+    const tools = rows.slice(0, limit).map(toolView);
+    return { tools, next: rows.length > limit ? (tools.at(-1)?.name ?? null) : null };
   });
   app.put('/admin/gateways/:id/tools', async (request) => {
     const { name, mapping } = readBody(request, mapBody);
@@ -149,8 +151,9 @@ async function unmap(context: CommandContext, instanceId: string, pattern: ToolP
   await sql`delete from tools
     where account_id = ${accountId} and instance_id = ${instanceId} and key = ${pattern.key}`;
   await refreshInstance(context, instanceId);
-  appendTool(context, 'tool.unmapped', instanceId, known);
-  return { ...known, state: 'unmapped', mapping: null, version: known.version + 1 };
+  const gone: ToolRecord = { ...known, state: 'unmapped', mapping: null, version: known.version + 1 };
+  appendTool(context, 'tool.unmapped', instanceId, gone);
+  return gone;
 }
 
 interface Saved {

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { type StartedProcess, startProcess } from '../../bench/processes.ts';
 import { type SeededAccount, type SeededLimits, seedAccounts, seedInstances } from '../../bench/seed.ts';
 import { connect, type Sql } from '../../control-plane/db/client.ts';
+import { newSecretToken, secretHash } from '../../core/secret-token.ts';
+import { newTypeId } from '../../core/type-id.ts';
 import { createDatabase } from '../database.ts';
 
 type TestContext = Parameters<typeof createDatabase>[0];
@@ -22,6 +24,8 @@ export interface Cluster {
   /** A fresh account whose mandate has `instances` gateway instances, spread over the control planes by token. */
   seed(limits: SeededLimits, instances: number): Promise<SeededAccount[]>;
   pay(token: string, reference: string): Promise<number>;
+  /** A person's session at the second control plane; `post` resolves with the status. */
+  signIn(accountId: string): Promise<{ post(path: string): Promise<number> }>;
 }
 
 const SHARED = { MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS: 'true', MANDATE_LOG_LEVEL: 'fatal' };
@@ -69,7 +73,24 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
     return [account!, ...(await seedInstances(sql, account!, instances - 1))];
   };
   const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl, token, reference);
-  return { sql, controlPlanes, proxyUrl, ledger: target.ledger, startControlPlane, seed, pay };
+  const signIn: Cluster['signIn'] = async (accountId) => {
+    const token = newSecretToken('ses');
+    const id = newTypeId('ses', Date.now());
+    await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
+      values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
+        db_clock() + interval '1 hour')`;
+    await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
+      values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
+    const base = controlPlanes[1]!.at['admin'] ?? '';
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const post = async (path: string): Promise<number> => {
+      const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: '{}' });
+      await response.arrayBuffer();
+      return response.status;
+    };
+    return { post };
+  };
+  return { sql, controlPlanes, proxyUrl, ledger: target.ledger, startControlPlane, seed, pay, signIn };
 }
 
 async function startTarget(t: TestContext) {
