@@ -4,6 +4,7 @@ import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.t
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
+import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import {
@@ -16,7 +17,7 @@ import {
 } from './admin-fixture.ts';
 
 /** The routes of every noun, as `control-plane/main.ts` registers them. */
-const ROUTES = [
+export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerMandateRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
@@ -48,7 +49,7 @@ export async function nounFixture(
   t: Parameters<typeof adminFixture>[0],
   options: AdminFixtureOptions = {},
 ): Promise<NounFixture> {
-  const fixture = await adminFixture(t, { register: ROUTES, ...options });
+  const fixture = await adminFixture(t, { register: NOUN_ROUTES, ...options });
   const person = await fixture.signUp();
   const as: NounFixture['as'] = (method, url, body) => fixture.send(method, url, person.token, body);
   const mandate: NounFixture['mandate'] = async (changes = {}) => {
