@@ -5,7 +5,7 @@ const RATE_MAX = 1_000_000;
 const NAME_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 4_096;
 
-/** Header names that a credential may not use: of the connection, the body, the way here, or what changes the request. */
+/** Header names that a credential may not use: of the connection, the body, the way here, or changing the request. */
 const RESERVED = new Set([
   ...['host', 'content-length', 'content-type', 'content-encoding', 'transfer-encoding', 'connection', 'keep-alive'],
   ...['te', 'trailer', 'upgrade', 'expect', 'proxy-authorization', 'proxy-connection', 'idempotency-key', 'prefer'],
