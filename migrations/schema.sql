@@ -543,10 +543,6 @@ CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btre
 
 CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((valid_until IS NOT NULL) AND (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text])));
 
-CREATE INDEX reservations_due ON public.reservations USING btree (due_at) WHERE (state = 'reserved'::text);
-
-CREATE INDEX reservations_unknown ON public.reservations USING btree (account_id, reserved_at) WHERE (state = 'unknown'::text);
-
 CREATE INDEX sessions_expiry ON public.sessions USING btree (expires_at);
 
 CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
