@@ -1,4 +1,4 @@
-import type { DecisionMetrics } from '../control-plane/decisions/batch-state.ts';
+import type { DecisionMetrics } from '../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../control-plane/rate-limit/buckets.ts';
@@ -11,6 +11,7 @@ const SILENT: DecisionMetrics = {
   batch() {},
   laneDepth() {},
   evidence() {},
+  facts() {},
   rateLimited() {},
 };
 
@@ -37,7 +38,12 @@ interface Wave {
 /** Runs the load through fresh lanes for `seconds` (after a warm-up), with or without telling outcomes. */
 export async function decisionRate(
   load: DecisionLoad,
-  options: { readonly seconds: number; readonly outcomes: boolean; readonly started?: () => void },
+  options: {
+    readonly seconds: number;
+    readonly outcomes: boolean;
+    readonly started?: () => void;
+    readonly ended?: () => void;
+  },
 ): Promise<{ perSecond: number; decisions: number }> {
   const lanes = new Lanes({
     databaseUrl: load.databaseUrl,
@@ -51,6 +57,8 @@ export async function decisionRate(
   await run(wave, 0.5, options.outcomes);
   options.started?.();
   const result = await run(wave, options.seconds, options.outcomes);
+  // Before the lanes' sessions end: their CPU time goes with them.
+  options.ended?.();
   await lanes.close();
   return result;
 }

@@ -24,23 +24,27 @@ const ownCpu = (): number => process.cpuUsage().user + process.cpuUsage().system
 const database = await benchDatabase();
 const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 2 });
 const accounts = await seedAccounts(sql, Number(values.accounts), 'http://127.0.0.1:9');
+const spent = () => ({ ours: ownCpu(), theirs: cpuMicroseconds(database.pid) });
 const results = new Map<number, number[]>(values.batches.split(',').map((batch) => [Number(batch), []]));
 for (let round = 0; round < Number(values.rounds); round++) {
   for (const [batch, rates] of results) {
-    let before = { ours: 0, theirs: 0 };
+    let [before, after] = [spent(), spent()];
     const { perSecond, decisions } = await decisionRate(
       { databaseUrl: database.appUrl, accounts, batch },
       {
         seconds: Number(values.seconds),
         outcomes: values.outcomes,
         started: () => {
-          before = { ours: ownCpu(), theirs: cpuMicroseconds(database.pid) };
+          before = spent();
+        },
+        ended: () => {
+          after = spent();
         },
       },
     );
     rates.push(perSecond);
-    const ours = ((ownCpu() - before.ours) / decisions).toFixed(1);
-    const theirs = ((cpuMicroseconds(database.pid) - before.theirs) / decisions).toFixed(1);
+    const ours = ((after.ours - before.ours) / decisions).toFixed(1);
+    const theirs = ((after.theirs - before.theirs) / decisions).toFixed(1);
     console.log(
       `round ${round + 1} batch ${batch}: ${Math.round(perSecond)}/s, ` +
         `CPU us a decision: control plane ${ours}, PostgreSQL ${theirs}`,

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvidenceKind } from '../core/evidence.ts';
-import type { DecisionMetrics } from './decisions/batch-state.ts';
+import type { DecisionMetrics, FactsSource } from './decisions/account-facts.ts';
 
 /** From 100 µs, so that one commit on a fast disk can be told from ten. */
 const DURATION_BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -54,6 +54,13 @@ export class ControlPlaneMetrics implements DecisionMetrics {
     registers: [this.registry],
   });
 
+  readonly #facts = new Counter({
+    name: 'mandate_decision_facts_total',
+    help: 'Batches by where their facts came from; changed: carried facts that were no longer so, and then read',
+    labelNames: ['source'] as const,
+    registers: [this.registry],
+  });
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }
@@ -83,6 +90,10 @@ export class ControlPlaneMetrics implements DecisionMetrics {
 
   evidence(kind: EvidenceKind, count: number): void {
     this.#evidence.inc({ kind }, count);
+  }
+
+  facts(source: FactsSource): void {
+    this.#facts.inc({ source });
   }
 
   rateLimited(rateClass: 'verify' | 'management'): void {

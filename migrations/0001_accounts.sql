@@ -44,13 +44,23 @@ create table token_routes (
   subject_id text collate "C" not null
 );
 
--- One row an account: the end of its evidence chain, and the only lock (FOR NO KEY UPDATE) for its state.
+-- One row an account: the end of its evidence chain, and the only lock (FOR NO KEY UPDATE) for its state. Whatever
+-- decisions are made from changes it: decisions and outcomes by `hash`, the rest by `revision` (see facts_changed).
 create table account_heads (
   account_id text collate "C" primary key references accounts,
   size bigint not null default 0 check (size >= 0),
   hash bytea not null default decode(repeat('00', 32), 'hex') check (octet_length(hash) = 32),
-  at timestamptz not null
+  at timestamptz not null,
+  revision bigint not null default 0
 );
+
+-- Moves the revision of the accounts whose rows changed, whoever changed them and by what means.
+create function facts_changed() returns trigger language plpgsql
+  set search_path = pg_catalog, public, pg_temp as $$
+begin
+  update account_heads set revision = revision + 1 where account_id in (select c.account_id from changed c);
+  return null;
+end $$;
 
 grant select, insert, update on installation, accounts, sessions, account_heads to mandate_app;
 grant delete on sessions to mandate_app;

@@ -24,7 +24,7 @@ create function decision_facts(
 declare
   v_now timestamptz;
 begin
-  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at))) into heads
+  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at), h.revision)) into heads
   from (
     select * from account_heads where account_id = any (list_of(p_accounts)) order by account_id for no key update
   ) h;
@@ -35,7 +35,8 @@ begin
     select json_agg(json_build_array(
       i.account_id, i.instance_id, i.status, encode(i.token_hash, 'hex'), i.config_version, i.template_shapes,
       i.unmapped_tools, i.rate_per_second, i.rate_burst, m.mandate_id, m.version, m.status, m.uses,
-      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null)) into instances
+      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null,
+      epoch_ms((k.month + interval '1 month') at time zone m.time_zone))) into instances
     from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
     join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
     join mandates m on m.account_id = i.account_id and m.mandate_id = i.mandate_id
@@ -72,7 +73,7 @@ begin
   if p_keys <> '' then
     select json_agg(json_build_array(
       a.subject_id, encode(a.key_hash, 'hex'), encode(a.request_digest, 'hex'), a.receipt_id, a.state, a.status,
-      a.headers, translate(encode(a.body, 'base64'), E'\n', ''))) into answers
+      a.headers, translate(encode(a.body, 'base64'), E'\n', ''), a.account_id)) into answers
     from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys))
       as asked (account_id, subject_id, key)
     join idempotency_answers a on a.account_id = asked.account_id and a.subject_id = asked.subject_id
@@ -91,51 +92,65 @@ end $$;
 create function ms_time(ms text) returns timestamptz language sql immutable parallel safe
   as $$ select to_timestamp(ms::double precision / 1000) $$;
 
--- Writes a batch: entries and heads of the chains, months, reservations and their settlements. What it is told was
--- decided under the lock that decision_facts took; it checks once more that no month went above its limit.
+-- Writes a batch: heads and entries of the chains, months, reservations and their settlements; returns the time.
+--
+-- What it is told was decided either on facts read under the lock that this transaction holds, or (where a head's
+-- revision is given) on facts of an earlier transaction: then the head must still be as that one left it, and the time
+-- it was decided at not older than p_fresh_ms. Where anything is not as it was seen to be, nothing is written and the
+-- transaction fails: with serialization_failure, it may be decided anew.
 create function record_decisions(
+  p_heads integer, p_fresh_ms bigint,
+  p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text,
+  p_head_ats text,
   p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text,
-  p_head_accounts text, p_head_sizes text, p_head_hashes text, p_head_ats text,
-  p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text,
+  p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text,
+  p_reserved text, p_booked text, p_allows text,
   p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text,
   p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text,
-  p_settle_accounts text, p_settle_receipts text, p_settle_states text
-) returns void language plpgsql as $$
+  p_gone integer, p_gone_accounts text, p_gone_receipts text, p_unknown_accounts text, p_unknown_receipts text
+) returns bigint language plpgsql as $$
 declare
-  v_over record;
+  v_now bigint := epoch_ms(db_clock());
+  v_rows integer;
 begin
-  insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
-  select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
-  from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
-    list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
-
   update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
-  from unnest(list_of(p_head_accounts), list_of(p_head_sizes), list_of(p_head_hashes), list_of(p_head_ats))
-    as n (account_id, size, hash, at)
-  where h.account_id = n.account_id;
+  from unnest(list_of(p_head_accounts), list_of(p_head_befores), list_of(p_head_revisions), list_of(p_head_sizes),
+    list_of(p_head_hashes), list_of(p_head_ats)) as n (account_id, before, revision, size, hash, at)
+  where h.account_id = n.account_id and h.hash = decode(n.before, 'hex')
+    and (coalesce(n.revision, '') = ''
+      or h.revision = n.revision::bigint and n.at::bigint between v_now - p_fresh_ms and v_now);
+  get diagnostics v_rows = row_count;
+  if v_rows <> p_heads then
+    raise exception 'the facts of an account changed' using errcode = 'serialization_failure';
+  end if;
 
-  if p_month_accounts <> '' then
-    insert into mandate_months as k (account_id, mandate_id, month, reserved, booked, allows)
-    select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
-    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
-      as n (account_id, mandate_id, month)
-    where not exists (select from mandate_months k where k.account_id = n.account_id
-      and k.mandate_id = n.mandate_id and k.month = n.month::date);
+  if p_accounts <> '' then
+    insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
+    select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
+    from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
+      list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
+  end if;
 
-    with changed as (
-      update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
-        allows = k.allows + n.allows::bigint
-      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
-        list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
-      where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
-      returning k.account_id, k.mandate_id, k.reserved + k.booked as used, n.reserved::bigint + n.booked::bigint as more
-    )
-    select c.mandate_id, c.used, m.per_month into v_over
-    from changed c join mandates m on m.account_id = c.account_id and m.mandate_id = c.mandate_id
-    where c.more > 0 and c.used > m.per_month limit 1;
-    if found then
-      raise exception 'refused: the month of mandate % would hold % of %', v_over.mandate_id, v_over.used,
-        v_over.per_month using errcode = 'integrity_constraint_violation';
+  if p_month_count > 0 then
+    if p_months_new > 0 then
+      insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
+      select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
+      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
+        as n (account_id, mandate_id, month)
+      on conflict do nothing;
+    end if;
+    update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
+      allows = k.allows + n.allows::bigint
+    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
+      list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
+    join mandates m on m.account_id = n.account_id and m.mandate_id = n.mandate_id
+    where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
+      and (n.reserved::bigint + n.booked::bigint <= 0
+        or k.reserved + k.booked + n.reserved::bigint + n.booked::bigint <= m.per_month);
+    get diagnostics v_rows = row_count;
+    if v_rows <> p_month_count then
+      raise exception 'refused: a month is not there, or would hold more than its mandate allows'
+        using errcode = 'integrity_constraint_violation';
     end if;
   end if;
 
@@ -150,17 +165,35 @@ begin
       as n (account_id, receipt_id, mandate_id, month, subject_id, amount, at, key);
   end if;
 
-  if p_settle_accounts <> '' then
+  if p_gone > 0 then
     delete from reservations r
-    using unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
-      as n (account_id, receipt_id, state)
-    where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state <> 'unknown';
-
-    if p_settle_states like '%unknown%' then
-      update reservations r set state = n.state
-      from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
-        as n (account_id, receipt_id, state)
-      where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state = 'unknown';
+    using unnest(list_of(p_gone_accounts), list_of(p_gone_receipts)) as n (account_id, receipt_id)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+    get diagnostics v_rows = row_count;
+    if v_rows <> p_gone then
+      raise exception 'a reservation that is settled is not there' using errcode = 'serialization_failure';
     end if;
   end if;
+
+  if p_unknown_accounts <> '' then
+    update reservations r set state = 'unknown'
+    from unnest(list_of(p_unknown_accounts), list_of(p_unknown_receipts)) as n (account_id, receipt_id)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+  end if;
+  return v_now;
+end $$;
+
+-- Facts that are not in the chain's head: a change to them, even by hand, is seen by the next decision.
+do $$
+declare
+  kept text;
+begin
+  foreach kept in array array['mandates', 'gateway_instances', 'tools', 'escalations'] loop
+    execute format('create trigger facts_inserted after insert on %I referencing new table as changed
+      for each statement execute function facts_changed()', kept);
+    execute format('create trigger facts_updated after update on %I referencing new table as changed
+      for each statement execute function facts_changed()', kept);
+    execute format('create trigger facts_deleted after delete on %I referencing old table as changed
+      for each statement execute function facts_changed()', kept);
+  end loop;
 end $$;

@@ -14,7 +14,7 @@ AS $function$
 declare
   v_now timestamptz;
 begin
-  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at))) into heads
+  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at), h.revision)) into heads
   from (
     select * from account_heads where account_id = any (list_of(p_accounts)) order by account_id for no key update
   ) h;
@@ -25,7 +25,8 @@ begin
     select json_agg(json_build_array(
       i.account_id, i.instance_id, i.status, encode(i.token_hash, 'hex'), i.config_version, i.template_shapes,
       i.unmapped_tools, i.rate_per_second, i.rate_burst, m.mandate_id, m.version, m.status, m.uses,
-      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null)) into instances
+      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null,
+      epoch_ms((k.month + interval '1 month') at time zone m.time_zone))) into instances
     from unnest(list_of(p_instance_accounts), list_of(p_instances)) as asked (account_id, instance_id)
     join gateway_instances i on i.account_id = asked.account_id and i.instance_id = asked.instance_id
     join mandates m on m.account_id = i.account_id and m.mandate_id = i.mandate_id
@@ -62,7 +63,7 @@ begin
   if p_keys <> '' then
     select json_agg(json_build_array(
       a.subject_id, encode(a.key_hash, 'hex'), encode(a.request_digest, 'hex'), a.receipt_id, a.state, a.status,
-      a.headers, translate(encode(a.body, 'base64'), E'\n', ''))) into answers
+      a.headers, translate(encode(a.body, 'base64'), E'\n', ''), a.account_id)) into answers
     from unnest(list_of(p_key_accounts), list_of(p_key_subjects), list_of(p_keys))
       as asked (account_id, subject_id, key)
     join idempotency_answers a on a.account_id = asked.account_id and a.subject_id = asked.subject_id
@@ -94,14 +95,21 @@ AS $function$
 declare
   v_form text;
   v_latest text := rfc3339(db_clock());
+  v_all record;
   v_wrong record;
 begin
-  select evidence_form_problem(array_agg(distinct a.account_id), array_agg(distinct a.kind), array_agg(distinct a.at),
-    string_agg(a.id, ''), max(octet_length(a.body)),
-    case when min(octet_length(a.id)) = max(octet_length(a.id)) then min(octet_length(a.id)) end) into v_form
+  -- The usual statement has one account and one time: what all its entries share is looked at once.
+  select min(a.account_id) as account_id, min(a.at) as at, min(a.id) as id, max(octet_length(a.body)) as body_bytes,
+    min(a.account_id) = max(a.account_id) and min(a.at) = max(a.at) and bool_and(a.kind in ('decision', 'outcome'))
+      and min(octet_length(a.id)) = 30 and max(octet_length(a.id)) = 30
+      and string_agg(a.id, '') !~ '[^0-9a-z_]' as alike into v_all
   from added a;
-  if v_form is not null then
-    raise exception 'evidence refused: %', v_form using errcode = 'integrity_constraint_violation';
+  if not v_all.alike
+    or evidence_form_problem(v_all.account_id, 'decision', v_all.at, v_all.id, v_all.body_bytes) is not null then
+    select min(evidence_form_problem(a.account_id, a.kind, a.at, a.id, octet_length(a.body))) into v_form from added a;
+    if v_form is not null then
+      raise exception 'evidence refused: %', v_form using errcode = 'integrity_constraint_violation';
+    end if;
   end if;
   select x.account_id, x.seq, x.problem into v_wrong from (
     select n.account_id, n.seq, case
@@ -129,18 +137,18 @@ begin
 end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.evidence_form_problem(accounts text[], kinds text[], ats text[], ids text, longest integer, id_length integer)
+CREATE OR REPLACE FUNCTION public.evidence_form_problem(account_id text, kind text, at text, id text, body_bytes integer)
  RETURNS text
  LANGUAGE sql
  STABLE
 AS $function$
   select case
-    when exists (select from unnest(accounts) a where a !~ '^acc_[0-9a-z]{26}$') then 'account is not an identifier'
-    when exists (select from unnest(kinds) k where k !~ '^[a-z_]+([.][a-z_]+)*$') then 'kind is not a dotted name'
-    when exists (select from unnest(ats) t where t !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'
-      or rfc3339(t::timestamptz) <> t) then 'at is not a canonical time'
-    when ids ~ '[^0-9a-z_]' or (ids is not null and id_length is distinct from 30) then 'id is not an identifier'
-    when longest > 65536 then 'body is longer than 65536 bytes'
+    when account_id !~ '^acc_[0-9a-z]{26}$' then 'account is not an identifier'
+    when kind !~ '^[a-z_]+([.][a-z_]+)*$' then 'kind is not a dotted name'
+    when at !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$' or rfc3339(at::timestamptz) <> at
+      then 'at is not a canonical time'
+    when id !~ '^[0-9a-z_]{30}$' then 'id is not an identifier'
+    when body_bytes > 65536 then 'body is longer than 65536 bytes'
   end
 $function$
 ;
@@ -157,12 +165,23 @@ end $function$
 CREATE OR REPLACE FUNCTION public.evidence_leaf_hash(account_id text, seq bigint, id text, kind text, at text, prev bytea, body text)
  RETURNS bytea
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ STABLE PARALLEL SAFE
 AS $function$
   select sha256('\x00'::bytea || convert_to(
     '{"account":"' || account_id || '","at":"' || at || '","body":' || body || ',"id":"' || id || '","kind":"' || kind
     || '","prev":"' || encode(prev, 'hex') || '","seq":' || seq::text || '}', 'UTF8'))
 $function$
+;
+
+CREATE OR REPLACE FUNCTION public.facts_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  update account_heads set revision = revision + 1 where account_id in (select c.account_id from changed c);
+  return null;
+end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.list_of(joined text)
@@ -179,45 +198,52 @@ CREATE OR REPLACE FUNCTION public.ms_time(ms text)
 AS $function$ select to_timestamp(ms::double precision / 1000) $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_decisions(p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text, p_head_accounts text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text, p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text, p_settle_accounts text, p_settle_receipts text, p_settle_states text)
- RETURNS void
+CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text, p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text, p_gone integer, p_gone_accounts text, p_gone_receipts text, p_unknown_accounts text, p_unknown_receipts text)
+ RETURNS bigint
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_over record;
+  v_now bigint := epoch_ms(db_clock());
+  v_rows integer;
 begin
-  insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
-  select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
-  from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
-    list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
-
   update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
-  from unnest(list_of(p_head_accounts), list_of(p_head_sizes), list_of(p_head_hashes), list_of(p_head_ats))
-    as n (account_id, size, hash, at)
-  where h.account_id = n.account_id;
+  from unnest(list_of(p_head_accounts), list_of(p_head_befores), list_of(p_head_revisions), list_of(p_head_sizes),
+    list_of(p_head_hashes), list_of(p_head_ats)) as n (account_id, before, revision, size, hash, at)
+  where h.account_id = n.account_id and h.hash = decode(n.before, 'hex')
+    and (coalesce(n.revision, '') = ''
+      or h.revision = n.revision::bigint and n.at::bigint between v_now - p_fresh_ms and v_now);
+  get diagnostics v_rows = row_count;
+  if v_rows <> p_heads then
+    raise exception 'the facts of an account changed' using errcode = 'serialization_failure';
+  end if;
 
-  if p_month_accounts <> '' then
-    insert into mandate_months as k (account_id, mandate_id, month, reserved, booked, allows)
-    select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
-    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
-      as n (account_id, mandate_id, month)
-    where not exists (select from mandate_months k where k.account_id = n.account_id
-      and k.mandate_id = n.mandate_id and k.month = n.month::date);
+  if p_accounts <> '' then
+    insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
+    select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
+    from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
+      list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
+  end if;
 
-    with changed as (
-      update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
-        allows = k.allows + n.allows::bigint
-      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
-        list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
-      where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
-      returning k.account_id, k.mandate_id, k.reserved + k.booked as used, n.reserved::bigint + n.booked::bigint as more
-    )
-    select c.mandate_id, c.used, m.per_month into v_over
-    from changed c join mandates m on m.account_id = c.account_id and m.mandate_id = c.mandate_id
-    where c.more > 0 and c.used > m.per_month limit 1;
-    if found then
-      raise exception 'refused: the month of mandate % would hold % of %', v_over.mandate_id, v_over.used,
-        v_over.per_month using errcode = 'integrity_constraint_violation';
+  if p_month_count > 0 then
+    if p_months_new > 0 then
+      insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
+      select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
+      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
+        as n (account_id, mandate_id, month)
+      on conflict do nothing;
+    end if;
+    update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
+      allows = k.allows + n.allows::bigint
+    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
+      list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
+    join mandates m on m.account_id = n.account_id and m.mandate_id = n.mandate_id
+    where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
+      and (n.reserved::bigint + n.booked::bigint <= 0
+        or k.reserved + k.booked + n.reserved::bigint + n.booked::bigint <= m.per_month);
+    get diagnostics v_rows = row_count;
+    if v_rows <> p_month_count then
+      raise exception 'refused: a month is not there, or would hold more than its mandate allows'
+        using errcode = 'integrity_constraint_violation';
     end if;
   end if;
 
@@ -232,19 +258,22 @@ begin
       as n (account_id, receipt_id, mandate_id, month, subject_id, amount, at, key);
   end if;
 
-  if p_settle_accounts <> '' then
+  if p_gone > 0 then
     delete from reservations r
-    using unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
-      as n (account_id, receipt_id, state)
-    where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state <> 'unknown';
-
-    if p_settle_states like '%unknown%' then
-      update reservations r set state = n.state
-      from unnest(list_of(p_settle_accounts), list_of(p_settle_receipts), list_of(p_settle_states))
-        as n (account_id, receipt_id, state)
-      where r.account_id = n.account_id and r.receipt_id = n.receipt_id and n.state = 'unknown';
+    using unnest(list_of(p_gone_accounts), list_of(p_gone_receipts)) as n (account_id, receipt_id)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+    get diagnostics v_rows = row_count;
+    if v_rows <> p_gone then
+      raise exception 'a reservation that is settled is not there' using errcode = 'serialization_failure';
     end if;
   end if;
+
+  if p_unknown_accounts <> '' then
+    update reservations r set state = 'unknown'
+    from unnest(list_of(p_unknown_accounts), list_of(p_unknown_receipts)) as n (account_id, receipt_id)
+    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+  end if;
+  return v_now;
 end $function$
 ;
 
@@ -260,6 +289,7 @@ create table public.account_heads (
   size bigint default 0 not null,
   hash bytea default decode(repeat('00'::text, 32), 'hex'::text) not null,
   at timestamp with time zone not null,
+  revision bigint default 0 not null,
   constraint account_heads_hash_check CHECK ((octet_length(hash) = 32)),
   constraint account_heads_size_check CHECK ((size >= 0)),
   constraint account_heads_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
@@ -545,6 +575,12 @@ CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((v
 
 CREATE INDEX sessions_expiry ON public.sessions USING btree (expires_at);
 
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.escalations REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.escalations REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
 CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
 
 CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
@@ -580,6 +616,24 @@ CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p6 REFERENCING NEW
 CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_p7 FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
 
 CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p7 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
+
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.gateway_instances REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.gateway_instances REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.gateway_instances REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.mandates REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 grant insert, select, update on public.account_heads to mandate_app;
 

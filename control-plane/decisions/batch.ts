@@ -1,16 +1,24 @@
 import type { GatewayAnswer } from '../../core/wire.ts';
 import { isUnavailable } from '../db/client.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
-import type { DecisionMetrics } from './batch-state.ts';
-import type { FactReader } from './facts.ts';
-import { answerGatewayAsk } from './gateway-ask.ts';
+import type { DecisionMetrics, FactsSource } from './account-facts.ts';
+import type { CarriedFacts } from './carried-facts.ts';
+import type { BatchFacts, FactReader } from './facts.ts';
+import { type AskContext, answerGatewayAsk, UNAUTHENTICATED } from './gateway-ask.ts';
 import type { HotItem } from './items.ts';
 import { ConnectionLost, type LaneConnection } from './lane-connection.ts';
 import { applyOutcome } from './outcomes.ts';
 import { Recording } from './record.ts';
 import type { VersionCache } from './versions.ts';
 
-/** What batches are run with; one object a control plane, but `reader` is one a lane. */
+/** What a lane runs its batches with. */
+export interface BatchLane {
+  readonly connection: LaneConnection;
+  readonly reader: FactReader;
+  readonly carried: CarriedFacts;
+}
+
+/** What batches are run with; one object a control plane. */
 export interface BatchDependencies {
   readonly versions: VersionCache;
   readonly buckets: TokenBuckets;
@@ -27,13 +35,14 @@ type Reply = () => void;
  * own. Where the connection is lost, nothing is tried again: whether the commit happened is not known.
  */
 export async function runBatch(
-  connection: LaneConnection,
-  reader: FactReader,
+  lane: BatchLane,
   dependencies: BatchDependencies,
   items: readonly HotItem[],
 ): Promise<void> {
   try {
-    const replies = await transact(connection, reader, dependencies, items);
+    const started = performance.now();
+    const replies = await transact(lane, dependencies, items);
+    dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
     for (const reply of replies) reply();
   } catch (error) {
     dependencies.logError(error, 'a batch of decisions failed');
@@ -42,7 +51,7 @@ export async function runBatch(
       for (const item of items) refuse(item, 'The decision could not be completed.');
       return;
     }
-    for (const group of alone) await runBatch(connection, reader, dependencies, group);
+    for (const group of alone) await runBatch(lane, dependencies, group);
   }
 }
 
@@ -56,38 +65,94 @@ function undecided(detail: string): GatewayAnswer {
   return { answer: 'problem', error: 'not_decidable', detail, receipt_id: null, retry_after_s: 1, rate: null };
 }
 
-async function transact(
-  connection: LaneConnection,
-  reader: FactReader,
+/** Decides on carried facts if all are at hand, and on read ones where not, or where those were no longer so. */
+async function transact(lane: BatchLane, dependencies: BatchDependencies, items: readonly HotItem[]): Promise<Reply[]> {
+  const { connection, carried } = lane;
+  const generation = connection.generation;
+  const facts = carried.take(items, dependencies.versions);
+  if (facts !== null) {
+    const recording = new Recording([...facts.values()].map(({ head }) => head));
+    const replies = decideAll(dependencies, recording, facts, items);
+    try {
+      const sent = await connection.whole(generation, recording.single, (sql) => recording.send(sql));
+      committed(lane, dependencies, { facts, recording, source: 'carried' }, sent);
+      return replies;
+    } catch (error) {
+      if (error instanceof ConnectionLost || isUnavailable(error)) throw error;
+      await connection.rollback(generation);
+      carried.contended(facts);
+      dependencies.metrics.facts('changed');
+    }
+  }
+  return transactOnRead(lane, dependencies, items, generation);
+}
+
+async function transactOnRead(
+  lane: BatchLane,
   dependencies: BatchDependencies,
   items: readonly HotItem[],
+  generation: number,
 ): Promise<Reply[]> {
-  const started = performance.now();
-  const generation = connection.generation;
+  const { connection, reader, carried } = lane;
   try {
-    const state = await reader.read(connection.sql, items);
+    const read = await reader.read(connection.sql, items);
     connection.assertSame(generation);
-    await dependencies.versions.load(connection.sql, state.instances.values(), state.tools.values());
+    const facts = carried.extend(read);
+    for (const one of facts.values()) await dependencies.versions.load(connection.sql, one);
+    connection.assertSame(generation);
     const recording = new Recording();
-    const context = { ...dependencies, state, recording, monotonicMs: performance.now() };
-    const replies: Reply[] = [];
-    for (const item of items) {
-      if (item.kind === 'outcome') {
-        const written = applyOutcome(context, item.outcome);
-        replies.push(() => item.answer(written));
-      } else {
-        const answer = answerGatewayAsk(context, item.accountId, item.instanceId, item.ask);
-        replies.push(() => item.answer(answer));
-      }
-    }
-    await connection.finish(generation, (sql) => recording.send(sql));
-    dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
-    for (const kind of recording.kinds) dependencies.metrics.evidence(kind, 1);
+    const replies = decideAll(dependencies, recording, facts, items);
+    const sent = await connection.finish(generation, (sql) => recording.send(sql));
+    committed(lane, dependencies, { facts, recording, source: 'read' }, sent);
     return replies;
   } catch (error) {
     await connection.rollback(generation);
     throw error;
   }
+}
+
+/** Decides in order, each seeing the effects of the one before; the replies are for after the commit. */
+function decideAll(
+  dependencies: BatchDependencies,
+  recording: Recording,
+  batch: BatchFacts,
+  items: readonly HotItem[],
+): Reply[] {
+  const contexts = new Map<string, AskContext>();
+  const monotonicMs = performance.now();
+  for (const [accountId, facts] of batch) contexts.set(accountId, { ...dependencies, facts, recording, monotonicMs });
+  return items.map((item): Reply => {
+    const context = contexts.get(item.accountId);
+    if (item.kind === 'outcome') {
+      // An account that is not there has nothing to book on.
+      const written = context === undefined || applyOutcome(context, item.outcome);
+      return () => item.answer(written);
+    }
+    const answer = context === undefined ? UNAUTHENTICATED : answerGatewayAsk(context, item);
+    return () => item.answer(answer);
+  });
+}
+
+interface Committed {
+  readonly facts: BatchFacts;
+  readonly recording: Recording;
+  readonly source: FactsSource;
+}
+
+function committed(
+  { carried }: BatchLane,
+  { metrics }: BatchDependencies,
+  { facts, recording, source }: Committed,
+  sent: readonly unknown[],
+): void {
+  const [first] = sent as readonly (readonly { now_ms?: number }[])[];
+  const nowMs = first?.[0]?.now_ms;
+  if (nowMs !== undefined) carried.tick(nowMs);
+  if (!recording.changesFacts) carried.keep(facts);
+  metrics.facts(source);
+  for (const kind of recording.kinds) metrics.evidence(kind, 1);
+  for (const [decision, code] of recording.verdicts) metrics.decision('gateway', decision, code);
+  for (const outcome of recording.outcomes) metrics.outcome(outcome);
 }
 
 function byAccount(items: readonly HotItem[]): HotItem[][] {

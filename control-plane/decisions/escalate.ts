@@ -1,7 +1,7 @@
 import type { DecisionRequest } from '../../core/decide.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAsk } from '../../core/wire.ts';
-import type { BatchState, HeadState, InstanceState } from './batch-state.ts';
+import type { AccountFacts, HeadState, InstanceState } from './account-facts.ts';
 import type { Recording } from './record.ts';
 
 /** How long a human has to answer, in milliseconds (interface.md, Limits). */
@@ -25,12 +25,12 @@ interface EscalationCase {
  * Source: contract §6.
  */
 export function recordEscalation(
-  context: { readonly state: BatchState; readonly recording: Recording },
+  context: { readonly facts: AccountFacts; readonly recording: Recording },
   given: EscalationCase,
 ): { id: string; expires_at: string; created: boolean } {
   const { head, instance, ask, request, receiptId, standing } = given;
   if (standing !== null) {
-    const known = context.state.escalations.find((one) => one.escalationId === standing);
+    const known = context.facts.escalations.find((one) => one.escalationId === standing);
     if (known === undefined) throw new Error('a standing escalation is not among those that were read');
     return { id: standing, expires_at: new Date(known.expiresAtMs).toISOString(), created: false };
   }
@@ -39,7 +39,7 @@ export function recordEscalation(
   const id = newTypeId('esc', head.nowMs);
   const expiresAtMs = head.nowMs + ESCALATION_TIMEOUT_MS;
   const closesAtMs = expiresAtMs + ESCALATION_REFUSAL_HOLD_MS;
-  context.state.escalations.push({
+  context.facts.escalations.push({
     escalationId: id,
     mandateId: instance.mandate.mandateId,
     subjectId: instance.instanceId,
@@ -49,7 +49,7 @@ export function recordEscalation(
     closesAtMs,
     status: 'pending',
   });
-  context.recording.statement(
+  context.recording.change(
     `insert into escalations (account_id, escalation_id, mandate_id, subject_id, ctx, status, action, request,
        receipt_id, created_at, expires_at, closes_at)
      values ($1, $2, $3, $4, $5, 'pending', $6::text::jsonb, $7::text::jsonb, $8, ms_time($9), ms_time($10),

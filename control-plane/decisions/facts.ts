@@ -1,22 +1,18 @@
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
 import type { Sql } from '../db/client.ts';
 import {
+  type AccountFacts,
   type AnswerState,
   answerKey,
-  type BatchState,
-  type EscalationState,
   type EscalationStatus,
   type GrantState,
-  grantKey,
   type HeadState,
   type InstanceState,
-  type MandateState,
-  type MonthState,
   monthKey,
   type ReservationState,
   type ToolState,
   toolKey,
-} from './batch-state.ts';
+} from './account-facts.ts';
 import type { AskItem, HotItem } from './items.ts';
 import { joined } from './record.ts';
 
@@ -60,9 +56,23 @@ class Columns {
     return this.#seen.size === 0;
   }
 
+  each(use: (...values: (string | undefined)[]) => void): void {
+    const [first] = this.#columns;
+    for (let i = 0; i < (first?.length ?? 0); i++) use(...this.#columns.map((column) => column[i]));
+  }
+
   texts(): string[] {
     return this.#columns.map(joined);
   }
+}
+
+/** Facts by account. */
+export type BatchFacts = Map<string, AccountFacts>;
+
+export interface FactsRead {
+  readonly batch: BatchFacts;
+  /** The database's time, in milliseconds. */
+  readonly nowMs: number;
 }
 
 /**
@@ -74,7 +84,7 @@ export class FactReader {
   readonly #shapes = new Map<string, readonly string[]>();
 
   /** Begins the transaction on `sql` and returns the facts of `items`; the caller commits or rolls back. */
-  async read(sql: Sql, items: readonly HotItem[]): Promise<BatchState> {
+  async read(sql: Sql, items: readonly HotItem[]): Promise<FactsRead> {
     const accounts = new Columns(1);
     const instances = new Columns(2);
     const tools = new Columns(3);
@@ -100,20 +110,27 @@ export class FactReader {
     ]);
     if (begun.status === 'rejected') throw begun.reason;
     if (read.status === 'rejected') throw read.reason;
-    const state = stateOf(read.value[0]!);
-    await this.#readMissedTools(sql, items, state, tools);
-    return state;
+    const row = read.value[0]!;
+    const batch = batchOf(row);
+    await this.#readMissedTools(sql, items, batch, tools);
+    // What was looked for and not found is known as well.
+    tools.each((accountId, instanceId, key) => {
+      const facts = batch.get(accountId!);
+      const known = toolKey(instanceId!, key!);
+      if (facts !== undefined && !facts.tools.has(known)) facts.tools.set(known, null);
+    });
+    return { batch, nowMs: row.now_ms };
   }
 
   #candidates({ ask, instanceId }: AskItem): readonly string[] {
     return candidateKeys(ask.name, (this.#shapes.get(instanceId) ?? []) as readonly Shape[]);
   }
 
-  async #readMissedTools(sql: Sql, items: readonly HotItem[], state: BatchState, asked: Columns): Promise<void> {
+  async #readMissedTools(sql: Sql, items: readonly HotItem[], batch: BatchFacts, asked: Columns): Promise<void> {
     const missed = new Columns(3);
     for (const item of items) {
       if (item.kind !== 'ask') continue;
-      const instance = state.instances.get(item.instanceId);
+      const instance = batch.get(item.accountId)?.instances.get(item.instanceId);
       if (instance === undefined) continue;
       this.#remember(instance);
       if (instance.shapes.length === 0) continue;
@@ -129,7 +146,8 @@ export class FactReader {
       missed.texts(),
       { prepare: true },
     );
-    for (const { row } of rows) addTool(state.tools, row);
+    for (const { row } of rows) addTool(batch, row);
+    missed.each((accountId, instanceId, key) => asked.add(accountId!, instanceId!, key!));
   }
 
   #remember({ instanceId, shapes }: InstanceState): void {
@@ -140,66 +158,91 @@ export class FactReader {
 
 const SHAPE_HINTS_MAX = 10_000;
 
-function stateOf(row: FactsRow): BatchState {
-  const heads = new Map<string, HeadState>();
-  for (const [accountId, size, hash, atMs] of row.heads ?? []) {
-    // The chain's time never goes back, even where the clock was set back.
-    const nowMs = Math.max(row.now_ms, Number(atMs));
-    const now = new Date(nowMs).toISOString();
-    heads.set(String(accountId), { accountId: String(accountId), nowMs, now, size: Number(size), hash: String(hash) });
+function batchOf(row: FactsRow): BatchFacts {
+  const batch: BatchFacts = new Map();
+  for (const head of row.heads ?? []) batch.set(String(head[0]), emptyFacts(headOf(head, row.now_ms)));
+  for (const instance of row.instances ?? []) addInstance(batch, instance);
+  for (const tool of row.tools ?? []) addTool(batch, tool);
+  for (const one of row.escalations ?? []) addEscalation(batch, one);
+  for (const one of row.reservations ?? []) {
+    batch.get(String(one[0]))?.reservations.set(String(one[1]), reservationOf(one));
   }
-  const months = new Map<string, MonthState>();
-  const tools = new Map<string, ToolState>();
-  for (const tool of row.tools ?? []) addTool(tools, tool);
+  for (const one of row.answers ?? []) {
+    batch.get(String(one[8]))?.answers.set(answerKey(String(one[0]), String(one[1])), answerOf(one));
+  }
+  for (const one of row.grants ?? []) batch.get(String(one[0]))?.grants.set(String(one[1]), grantOf(one));
+  return batch;
+}
+
+function headOf(row: Row, databaseMs: number): HeadState {
+  const [accountId, size, hash, atMs, revision] = row;
+  // The chain's time never goes back, even where the clock was set back.
+  const nowMs = Math.max(databaseMs, Number(atMs));
   return {
-    heads,
-    months,
-    tools,
-    instances: instancesOf(row.instances ?? [], months),
-    escalations: escalationsOf(row.escalations ?? []),
-    reservations: new Map((row.reservations ?? []).map((one) => [String(one[1]), reservationOf(one)])),
-    answers: new Map((row.answers ?? []).map((one) => [answerKey(String(one[0]), String(one[1])), answerOf(one)])),
-    grants: new Map((row.grants ?? []).map((one) => [grantKey(String(one[0]), String(one[1])), grantOf(one)])),
+    accountId: String(accountId),
+    nowMs,
+    now: new Date(nowMs).toISOString(),
+    size: Number(size),
+    hash: String(hash),
+    before: String(hash),
+    revision: Number(revision),
   };
 }
 
-function instancesOf(rows: readonly Row[], months: Map<string, MonthState>): Map<string, InstanceState> {
-  const mandates = new Map<string, MandateState>();
-  const instances = new Map<string, InstanceState>();
-  for (const row of rows) {
-    const [accountId, mandateId] = [String(row[0]), String(row[9])];
-    const mandate = mandates.get(mandateId) ?? {
-      accountId,
-      mandateId,
-      version: Number(row[10]),
-      status: String(row[11]),
-      uses: Number(row[12]),
-    };
-    mandates.set(mandateId, mandate);
-    const month = String(row[13]);
-    const key = monthKey(mandateId, month);
-    const monthState = months.get(key) ?? { month, reserved: Number(row[14]), booked: Number(row[15]) };
-    months.set(key, monthState);
-    instances.set(String(row[1]), {
-      accountId,
-      instanceId: String(row[1]),
-      status: String(row[2]),
-      tokenHash: String(row[3]),
-      configVersion: Number(row[4]),
-      shapes: (row[5] as readonly Json[]).map(String),
-      unmappedTools: Number(row[6]),
-      ratePerSecond: Number(row[7]),
-      rateBurst: Number(row[8]),
-      mandate,
-      month: monthState,
-    });
-  }
-  return instances;
+function emptyFacts(head: HeadState): AccountFacts {
+  return {
+    head,
+    mandates: new Map(),
+    instances: new Map(),
+    months: new Map(),
+    tools: new Map(),
+    escalations: [],
+    reservations: new Map(),
+    answers: new Map(),
+    grants: new Map(),
+  };
 }
 
-function addTool(tools: Map<string, ToolState>, row: Row): void {
+function addInstance(batch: BatchFacts, row: Row): void {
+  const [accountId, mandateId] = [String(row[0]), String(row[9])];
+  const facts = batch.get(accountId);
+  if (facts === undefined) return;
+  const mandate = facts.mandates.get(mandateId) ?? {
+    accountId,
+    mandateId,
+    version: Number(row[10]),
+    status: String(row[11]),
+    uses: Number(row[12]),
+  };
+  facts.mandates.set(mandateId, mandate);
+  const month = String(row[13]);
+  const key = monthKey(mandateId, month);
+  const monthState = facts.months.get(key) ?? {
+    month,
+    stored: Boolean(row[16]),
+    reserved: Number(row[14]),
+    booked: Number(row[15]),
+  };
+  facts.months.set(key, monthState);
+  facts.instances.set(String(row[1]), {
+    accountId,
+    instanceId: String(row[1]),
+    status: String(row[2]),
+    tokenHash: String(row[3]),
+    configVersion: Number(row[4]),
+    shapes: (row[5] as readonly Json[]).map(String),
+    unmappedTools: Number(row[6]),
+    ratePerSecond: Number(row[7]),
+    rateBurst: Number(row[8]),
+    mandate,
+    month: monthState,
+    monthEndsAtMs: Number(row[17]),
+  });
+}
+
+function addTool(batch: BatchFacts, row: Row): void {
   const [accountId, instanceId, key, toolId, state, version] = row;
-  tools.set(toolKey(String(instanceId), String(key)), {
+  batch.get(String(accountId))?.tools.set(toolKey(String(instanceId), String(key)), {
     accountId: String(accountId),
     instanceId: String(instanceId),
     key: String(key),
@@ -209,21 +252,21 @@ function addTool(tools: Map<string, ToolState>, row: Row): void {
   });
 }
 
-function escalationsOf(rows: readonly Row[]): EscalationState[] {
-  const known = new Map<string, EscalationState>();
-  for (const row of rows) {
-    known.set(String(row[1]), {
-      escalationId: String(row[1]),
-      mandateId: String(row[2]),
-      subjectId: String(row[3]),
-      ctx: String(row[4]),
-      status: row[5] as EscalationStatus,
-      createdAtMs: Number(row[6]),
-      expiresAtMs: Number(row[7]),
-      closesAtMs: Number(row[8]),
-    });
-  }
-  return [...known.values()];
+function addEscalation(batch: BatchFacts, row: Row): void {
+  const facts = batch.get(String(row[0]));
+  const escalationId = String(row[1]);
+  // Two instances of one mandate in the batch bring it twice.
+  if (facts === undefined || facts.escalations.some((known) => known.escalationId === escalationId)) return;
+  facts.escalations.push({
+    escalationId,
+    mandateId: String(row[2]),
+    subjectId: String(row[3]),
+    ctx: String(row[4]),
+    status: row[5] as EscalationStatus,
+    createdAtMs: Number(row[6]),
+    expiresAtMs: Number(row[7]),
+    closesAtMs: Number(row[8]),
+  });
 }
 
 function reservationOf(row: Row): ReservationState {

@@ -15,19 +15,19 @@ import { sameHash } from '../../core/secret-token.ts';
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, GatewayAsk, RateState } from '../../core/wire.ts';
-import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import type { BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
 import {
+  type AccountFacts,
   answerKey,
-  type BatchState,
   type DecisionMetrics,
-  grantKey,
   type HeadState,
   type InstanceState,
   type ToolState,
   toolKey,
-} from './batch-state.ts';
+} from './account-facts.ts';
 import { gatewayDecisionBody } from './decision-body.ts';
 import { recordEscalation } from './escalate.ts';
+import type { AskItem } from './items.ts';
 import type { Recording } from './record.ts';
 import type { MandateVersion, ToolVersion, VersionCache } from './versions.ts';
 
@@ -36,9 +36,9 @@ export const PENDING_ESCALATIONS_MAX = 20;
 /** Most unmapped tools an instance may collect (contract §7). */
 export const UNMAPPED_TOOLS_MAX = 500;
 
-/** What one ask is decided with; one object a batch. */
+/** What asks are decided with; one object an account and batch. */
 export interface AskContext {
-  readonly state: BatchState;
+  readonly facts: AccountFacts;
   readonly recording: Recording;
   readonly versions: VersionCache;
   readonly buckets: TokenBuckets;
@@ -50,35 +50,39 @@ export interface AskContext {
  * Answers one gateway request under its account's lock: mapping, rate, idempotency, then `decide`, then what follows
  * from the verdict. Nothing is recorded unless a verdict was reached. Source: contract §§4, 6, 7.
  */
-export function answerGatewayAsk(
-  context: AskContext,
-  accountId: string,
-  instanceId: string,
-  ask: GatewayAsk,
-): GatewayAnswer {
-  const { state } = context;
-  const head = state.heads.get(accountId);
-  const instance = state.instances.get(instanceId);
-  if (head === undefined || instance === undefined || instance.accountId !== accountId) return unauthenticated();
-  if (!sameHash(instance.tokenHash, ask.token_hash)) return unauthenticated();
+export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAnswer {
+  const { facts } = context;
+  const { instanceId, ask } = item;
+  const instance = facts.instances.get(instanceId);
+  if (instance === undefined || !sameHash(instance.tokenHash, ask.token_hash)) return UNAUTHENTICATED;
 
-  const tool = resolveTool(state, instance, ask.name);
+  const tool = resolveTool(facts, instance, ask.name);
   const version = tool?.state === 'mapped' ? context.versions.tool(tool) : null;
   if (tool !== null && version !== null && !readByThis(ask, tool)) return mappingAnswer(tool, version, instance);
 
-  const bucket = context.buckets.take(ask.token_hash, instance.ratePerSecond, instance.rateBurst, context.monotonicMs);
+  const bucket = takeOnce(context, item, instance);
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   if (!bucket.allowed) {
-    context.metrics.rateLimited('verify');
     return problem('rate_limited', 'The rate of this gateway token is exceeded.', rate, null, bucket.retryAfterSeconds);
   }
   if (instance.status !== 'active') return problem('forbidden', 'This gateway instance is disabled.', rate);
   // The digest is only ever compared with that of another request under the same key.
   const digest = ask.idempotency_key_hash === null ? '' : requestDigest(ask);
-  const earlier = earlierAnswer(state, instanceId, ask, digest, rate);
+  const earlier = earlierAnswer(facts, instanceId, ask, digest, rate);
   if (earlier !== null) return earlier;
-  return decided(context, { head, instance, tool, version, ask, rate, digest });
+  return decided(context, { head: facts.head, instance, tool, version, ask, rate, digest });
 }
+
+function takeOnce(context: AskContext, item: AskItem, { ratePerSecond, rateBurst }: InstanceState): BucketState {
+  if (item.bucket !== undefined) return item.bucket;
+  const bucket = context.buckets.take(item.ask.token_hash, ratePerSecond, rateBurst, context.monotonicMs);
+  if (!bucket.allowed) context.metrics.rateLimited('verify');
+  item.bucket = bucket;
+  return bucket;
+}
+
+/** The answer to a token that is not one (any more). */
+export const UNAUTHENTICATED: GatewayAnswer = problem('unauthenticated', 'The gateway token is not valid.', null);
 
 interface Case {
   readonly head: HeadState;
@@ -99,7 +103,7 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
   if (
     verdict.decision === 'escalate' &&
     verdict.standing === null &&
-    pendingOn(context.state, instance) >= PENDING_ESCALATIONS_MAX
+    pendingOn(context.facts, instance) >= PENDING_ESCALATIONS_MAX
   ) {
     const detail = `${PENDING_ESCALATIONS_MAX} escalations of this mandate wait for an answer; answer those first.`;
     return problem('too_many_escalations', detail, rate, null, 60);
@@ -110,7 +114,7 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
     verdict.decision === 'escalate'
       ? recordEscalation(context, { head, instance, ask, request, receiptId, standing: verdict.standing })
       : null;
-  const grant = ask.escalation_token_hash === null ? undefined : grantOf(context.state, head, ask);
+  const grant = grantOf(context.facts, ask);
   const body = gatewayDecisionBody({
     facts,
     request,
@@ -123,7 +127,7 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
     decidedBy: grant?.decidedBy ?? null,
   });
   context.recording.append(head, 'decision', receiptId, body);
-  context.metrics.decision('gateway', verdict.decision, verdict.decision === 'deny' ? verdict.code : 'none');
+  context.recording.verdicts.push([verdict.decision, verdict.decision === 'deny' ? verdict.code : 'none']);
   if (escalation !== null) {
     return {
       answer: 'escalate',
@@ -173,17 +177,13 @@ function reserve(context: AskContext, given: Case, amount: number, receiptId: st
   const { mandate, month } = instance;
   const { accountId } = head;
   month.reserved += amount;
-  context.recording.month(accountId, mandate.mandateId, month.month, { reserved: amount, booked: 0, allows: 1 });
-  context.recording.hold({
-    accountId,
-    receiptId,
-    mandateId: mandate.mandateId,
-    month: month.month,
-    subjectId: instance.instanceId,
-    amount,
-    nowMs: head.nowMs,
-    keyHash: ask.idempotency_key_hash,
-  });
+  const { mandateId } = mandate;
+  const { instanceId: subjectId } = instance;
+  const keyHash = ask.idempotency_key_hash;
+  const where = { accountId, receiptId, mandateId, month: month.month, subjectId, amount, keyHash };
+  context.recording.month(where, month, { reserved: amount, booked: 0, allows: 1 });
+  context.recording.hold({ ...where, nowMs: head.nowMs });
+  context.facts.reservations.set(receiptId, { ...where, state: 'reserved' });
   countUse(context, head, instance);
   if (ask.idempotency_key_hash !== null) keepKey(context, given, receiptId, ask.idempotency_key_hash);
 }
@@ -197,7 +197,7 @@ function countUse(context: AskContext, head: HeadState, { mandate }: InstanceSta
     const body = `{"mandate_id":"${mandate.mandateId}","uses":${mandate.uses},"version":${mandate.version}}`;
     context.recording.append(head, 'mandate.consumed', newTypeId('evt', head.nowMs), body);
   }
-  context.recording.statement(
+  context.recording.change(
     'update mandates set uses = $3, status = $4, changed_at = ms_time($5) where account_id = $1 and mandate_id = $2',
     [head.accountId, mandate.mandateId, String(mandate.uses), mandate.status, String(head.nowMs)],
   );
@@ -205,7 +205,7 @@ function countUse(context: AskContext, head: HeadState, { mandate }: InstanceSta
 
 function keepKey(context: AskContext, given: Case, receiptId: string, keyHash: string): void {
   const { head, instance, digest } = given;
-  context.state.answers.set(answerKey(instance.instanceId, keyHash), {
+  context.facts.answers.set(answerKey(instance.instanceId, keyHash), {
     requestDigest: digest,
     receiptId,
     state: 'in_flight',
@@ -226,28 +226,28 @@ function keepKey(context: AskContext, given: Case, receiptId: string, keyHash: s
 }
 
 function useGrant(context: AskContext, head: HeadState, ask: GatewayAsk, escalationId: string): void {
-  const grant = grantOf(context.state, head, ask);
+  const grant = grantOf(context.facts, ask);
   if (grant === undefined || grant.escalationId !== escalationId)
     throw new Error('an allow used a grant it was not given');
   grant.status = 'used';
-  const standing = context.state.escalations.find((known) => known.escalationId === escalationId);
+  const standing = context.facts.escalations.find((known) => known.escalationId === escalationId);
   if (standing !== undefined) standing.status = 'used';
-  context.recording.statement(
+  context.recording.change(
     `update escalations set status = 'used', used_at = ms_time($3), closes_at = ms_time($3), request_body = null
      where account_id = $1 and escalation_id = $2 and status = 'approved'`,
     [head.accountId, escalationId, String(head.nowMs)],
   );
 }
 
-function grantOf(state: BatchState, head: HeadState, ask: GatewayAsk) {
-  return state.grants.get(grantKey(head.accountId, ask.escalation_token_hash ?? ''));
+function grantOf(facts: AccountFacts, ask: GatewayAsk) {
+  return ask.escalation_token_hash === null ? undefined : facts.grants.get(ask.escalation_token_hash);
 }
 
 /** The tool of a name: a configured exact name, else the most specific template, else what was discovered. */
-export function resolveTool(state: BatchState, instance: InstanceState, name: string): ToolState | null {
+export function resolveTool(state: AccountFacts, instance: InstanceState, name: string): ToolState | null {
   for (const key of candidateKeys(name, instance.shapes as readonly Shape[])) {
     const tool = state.tools.get(toolKey(instance.instanceId, key));
-    if (tool !== undefined && tool.state !== 'unmapped') return tool;
+    if (tool && tool.state !== 'unmapped') return tool;
   }
   return state.tools.get(toolKey(instance.instanceId, name)) ?? null;
 }
@@ -276,7 +276,7 @@ function requestDigest({ request }: GatewayAsk): string {
 }
 
 function earlierAnswer(
-  state: BatchState,
+  state: AccountFacts,
   instanceId: string,
   ask: GatewayAsk,
   digest: string,
@@ -356,15 +356,14 @@ function decisionFacts(
       state: tool?.state ?? 'unmapped',
       unreadable: reading !== null && !reading.ok ? `${reading.field}: ${reading.message}` : null,
     },
-    grant: grantFacts(context.state, head, instance, ask),
-    standing: standingFacts(context.state, instance, request.ctx),
+    grant: grantFacts(context.facts, instance, ask),
+    standing: standingFacts(context.facts, instance, request.ctx),
     undecidable: target?.config === null ? "The target's stored credential cannot be opened." : null,
   };
 }
 
-function grantFacts(state: BatchState, head: HeadState, instance: InstanceState, ask: GatewayAsk): GrantFacts | null {
-  if (ask.escalation_token_hash === null) return null;
-  const grant = grantOf(state, head, ask);
+function grantFacts(state: AccountFacts, instance: InstanceState, ask: GatewayAsk): GrantFacts | null {
+  const grant = grantOf(state, ask);
   if (grant === undefined) return null;
   return {
     escalation_id: grant.escalationId,
@@ -376,7 +375,7 @@ function grantFacts(state: BatchState, head: HeadState, instance: InstanceState,
   };
 }
 
-function standingFacts(state: BatchState, instance: InstanceState, ctx: string | null): StandingFacts | null {
+function standingFacts(state: AccountFacts, instance: InstanceState, ctx: string | null): StandingFacts | null {
   if (ctx === null) return null;
   let latest: StandingFacts | null = null;
   for (const known of state.escalations) {
@@ -392,7 +391,7 @@ function standingFacts(state: BatchState, instance: InstanceState, ctx: string |
   return latest;
 }
 
-function pendingOn(state: BatchState, instance: InstanceState): number {
+function pendingOn(state: AccountFacts, instance: InstanceState): number {
   let pending = 0;
   for (const known of state.escalations) {
     if (known.status === 'pending' && known.mandateId === instance.mandate.mandateId) pending += 1;
@@ -412,23 +411,19 @@ function discoverTool(context: AskContext, { head, instance, ask }: Case): ToolS
   };
   if (instance.unmappedTools >= UNMAPPED_TOOLS_MAX) return { ...tool, toolId: 'none', version: 0 };
   instance.unmappedTools += 1;
-  context.state.tools.set(toolKey(instance.instanceId, ask.name), tool);
-  context.recording.statement(
+  context.facts.tools.set(toolKey(instance.instanceId, ask.name), tool);
+  context.recording.change(
     `insert into tools (account_id, instance_id, key, tool_id, pattern, state, created_at, changed_at)
      values ($1, $2, $3, $4, $3, 'unmapped', ms_time($5), ms_time($5))`,
     [head.accountId, instance.instanceId, ask.name, toolId, String(head.nowMs)],
   );
-  context.recording.statement(
+  context.recording.change(
     'update gateway_instances set unmapped_tools = $3 where account_id = $1 and instance_id = $2',
     [head.accountId, instance.instanceId, String(instance.unmappedTools)],
   );
   const body = `{"instance":"${instance.instanceId}","name":${JSON.stringify(ask.name)},"tool_id":"${toolId}"}`;
   context.recording.append(head, 'tool.discovered', newTypeId('evt', head.nowMs), body);
   return tool;
-}
-
-function unauthenticated(): GatewayAnswer {
-  return problem('unauthenticated', 'The gateway token is not valid.', null);
 }
 
 function problem(

@@ -18,7 +18,8 @@ import {
   type RateState,
 } from '../../core/wire.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
-import type { DecisionMetrics } from './batch-state.ts';
+import type { DecisionMetrics } from './account-facts.ts';
+import { UNAUTHENTICATED } from './gateway-ask.ts';
 import type { Lanes } from './lanes.ts';
 import type { TokenRoutes } from './token-routes.ts';
 
@@ -200,15 +201,6 @@ function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrive
     });
   });
 }
-
-const UNAUTHENTICATED: GatewayAnswer = {
-  answer: 'problem',
-  error: 'unauthenticated',
-  detail: 'The gateway token is not valid.',
-  receipt_id: null,
-  retry_after_s: null,
-  rate: null,
-};
 
 /** Whoever shows no valid token is limited by address. */
 function withAddressRate(options: InternalServerOptions, ask: GatewayAsk, answer: GatewayAnswer): GatewayAnswer {

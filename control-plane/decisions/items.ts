@@ -1,4 +1,5 @@
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../core/wire.ts';
+import type { BucketState } from '../rate-limit/buckets.ts';
 import type { LaneConnection } from './lane-connection.ts';
 
 /** An ask on its way to a decision. `deadlineMs` is monotonic: after it nothing may be decided any more. */
@@ -9,6 +10,8 @@ export interface AskItem {
   readonly ask: GatewayAsk;
   readonly deadlineMs: number;
   readonly answer: (answer: GatewayAnswer) => void;
+  /** What its token bucket said: an ask that is decided anew is not charged again. */
+  bucket?: BucketState;
 }
 
 /** The outcome of a forward on its way to the books; `answer` false: not written, to be told again. */

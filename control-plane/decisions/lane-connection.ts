@@ -66,13 +66,22 @@ export class LaneConnection {
   }
 
   /** Sends the statements and `commit` at once; resolves when all succeeded, else throws the first failure. */
-  async finish(generation: number, send: (sql: Sql) => Promise<unknown>[]): Promise<void> {
+  async finish(generation: number, send: (sql: Sql) => Promise<unknown>[]): Promise<unknown[]> {
     this.assertSame(generation);
     const sent = send(this.sql);
     sent.push(this.sql.unsafe('commit').execute());
-    for (const result of await Promise.allSettled(sent)) {
-      if (result.status === 'rejected') throw result.reason;
-    }
+    return settled(sent);
+  }
+
+  /** Runs the statements as a transaction of their own, all sent at once; results and failures as {@link finish}. */
+  async whole(generation: number, single: boolean, send: (sql: Sql) => Promise<unknown>[]): Promise<unknown[]> {
+    this.assertSame(generation);
+    // One statement is a transaction by itself, and `begin` and `commit` would cost as much as a part of it.
+    if (single) return settled(send(this.sql));
+    const begun = this.sql.unsafe('begin').execute();
+    const sent = send(this.sql);
+    sent.push(begun, this.sql.unsafe('commit').execute());
+    return settled(sent);
   }
 
   /** Ends an open transaction without effect, if there still is one. */
@@ -88,4 +97,13 @@ export class LaneConnection {
   async close(): Promise<void> {
     await this.sql.end({ timeout: 5 });
   }
+}
+
+async function settled(sent: Promise<unknown>[]): Promise<unknown[]> {
+  const values: unknown[] = [];
+  for (const result of await Promise.allSettled(sent)) {
+    if (result.status === 'rejected') throw result.reason;
+    values.push(result.value);
+  }
+  return values;
 }

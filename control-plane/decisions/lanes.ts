@@ -3,8 +3,9 @@ import type { EvidenceKind } from '../../core/evidence.ts';
 import { canonicalize, type JsonValue } from '../../core/jcs.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Sql } from '../db/client.ts';
+import type { HeadState } from './account-facts.ts';
 import { type BatchDependencies, refuse, runBatch } from './batch.ts';
-import type { HeadState } from './batch-state.ts';
+import { CarriedFacts } from './carried-facts.ts';
 import type { CommandContext, CommandOptions, CommandRunner } from './command.ts';
 import { FactReader } from './facts.ts';
 import type { CommandItem, HotItem, LaneItem } from './items.ts';
@@ -88,6 +89,7 @@ class Lane {
   readonly #options: LanesOptions;
   readonly #connection: LaneConnection;
   readonly #reader = new FactReader();
+  readonly #carried = new CarriedFacts();
   readonly #accounts = new Map<string, LaneItem[]>();
   readonly #batchMax: number;
   #depth = 0;
@@ -120,12 +122,17 @@ class Lane {
   }
 
   async #run(): Promise<void> {
+    const lane = { connection: this.#connection, reader: this.#reader, carried: this.#carried };
     try {
       while (this.#depth > 0) {
         this.#options.metrics.laneDepth(this.#depth);
         const next = this.#take();
-        if (!Array.isArray(next)) await next.run(this.#connection);
-        else if (next.length > 0) await runBatch(this.#connection, this.#reader, this.#options, next);
+        if (Array.isArray(next)) {
+          if (next.length > 0) await runBatch(lane, this.#options, next);
+        } else {
+          this.#carried.drop(next.accountId);
+          await next.run(this.#connection);
+        }
       }
     } finally {
       this.#running = null;
@@ -216,5 +223,6 @@ async function lockHead(sql: Sql, accountId: string): Promise<HeadState> {
   const row = rows[0];
   if (row === undefined) throw new ProblemError('not_found', 'There is no such account.');
   const nowMs = Math.max(row.now_ms, row.at_ms);
-  return { accountId, nowMs, now: new Date(nowMs).toISOString(), size: row.size, hash: row.hash };
+  const { size, hash } = row;
+  return { accountId, nowMs, now: new Date(nowMs).toISOString(), size, hash, before: hash, revision: 0 };
 }

@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto';
 import type { GatewayOutcome } from '../../core/wire.ts';
-import { type BatchState, type DecisionMetrics, monthKey, type ReservationState } from './batch-state.ts';
+import { type AccountFacts, monthKey, type ReservationState } from './account-facts.ts';
 import type { Recording } from './record.ts';
 
 interface OutcomeContext {
-  readonly state: BatchState;
+  readonly facts: AccountFacts;
   readonly recording: Recording;
-  readonly metrics: DecisionMetrics;
 }
 
 /**
@@ -17,30 +16,30 @@ interface OutcomeContext {
  * Source: contract §7 "Booking".
  */
 export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): boolean {
-  const reservation = context.state.reservations.get(outcome.receipt_id);
-  const head = context.state.heads.get(outcome.account_id);
-  if (reservation === undefined || head === undefined || reservation.accountId !== outcome.account_id) return true;
-  const from = reservation.state;
-  if (from === 'booked' || from === 'released' || from === outcome.outcome) return true;
+  const { facts, recording } = context;
+  const reservation = facts.reservations.get(outcome.receipt_id);
+  if (reservation === undefined || reservation.state === outcome.outcome) return true;
+  const { head } = facts;
   moveAmount(context, reservation, outcome);
-  context.recording.settle(head.accountId, reservation.receiptId, outcome.outcome);
-  context.recording.outcome(head, outcomeText(reservation, outcome));
-  reservation.state = outcome.outcome;
-  context.metrics.outcome(outcome.outcome);
+  recording.settle(head.accountId, reservation.receiptId, outcome.outcome);
+  recording.outcome(head, outcomeText(reservation, outcome));
+  recording.outcomes.push(outcome.outcome);
+  if (outcome.outcome === 'unknown') reservation.state = 'unknown';
+  else facts.reservations.delete(reservation.receiptId);
   if (reservation.keyHash !== null) storeAnswer(context, reservation, outcome);
   return true;
 }
 
 function moveAmount(
-  { state, recording }: OutcomeContext,
+  { facts, recording }: OutcomeContext,
   reservation: ReservationState,
   outcome: GatewayOutcome,
 ): void {
-  const { accountId, mandateId, month, amount } = reservation;
+  const { mandateId, month, amount } = reservation;
   if (outcome.outcome === 'unknown') return;
   const booked = outcome.outcome === 'booked' ? amount : 0;
-  recording.month(accountId, mandateId, month, { reserved: -amount, booked, allows: 0 });
-  const seen = state.months.get(monthKey(mandateId, month));
+  const seen = facts.months.get(monthKey(mandateId, month));
+  recording.month(reservation, seen, { reserved: -amount, booked, allows: 0 });
   if (seen === undefined) return;
   seen.reserved -= amount;
   seen.booked += booked;

@@ -1,7 +1,9 @@
+import type { Verdict } from '../../core/decide.ts';
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
 import { newTypeId } from '../../core/type-id.ts';
+import type { GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
-import type { HeadState } from './batch-state.ts';
+import type { HeadState, MonthState } from './account-facts.ts';
 import type { AppendedEntry } from './command.ts';
 
 /** Joins a column for `list_of()`: identifiers and JSON text cannot hold U+001F. */
@@ -13,6 +15,7 @@ interface MonthChange {
   readonly accountId: string;
   readonly mandateId: string;
   readonly month: string;
+  readonly isNew: boolean;
   reserved: number;
   booked: number;
   allows: number;
@@ -29,22 +32,42 @@ const OUTCOMES_PER_ENTRY_MAX = 128;
 /** How long a reservation waits for its outcome before it counts as unknown, in milliseconds. */
 export const RESERVATION_DUE_MS = 15 * 60_000;
 
-const RECORD = `select record_decisions(${Array.from({ length: 30 }, (_, i) => `$${i + 1}`).join(', ')})`;
+/** How old the time of a decision on carried facts may be when it is written, in milliseconds. */
+const FRESH_MS = 1_000;
+
+const RECORD = `select record_decisions(${Array.from({ length: 38 }, (_, i) => `$${i + 1}`).join(', ')}) as now_ms`;
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
+  readonly #confirmed: ReadonlySet<HeadState>;
   readonly #outcomes = new Map<HeadState, string[]>();
   readonly #entries: string[][] = [[], [], [], [], [], [], [], []];
   readonly #heads = new Map<string, HeadState>();
   readonly #months = new Map<string, MonthChange>();
   readonly #holds: (string | number)[][] = [[], [], [], [], [], [], [], []];
-  readonly #settles: string[][] = [[], [], []];
+  readonly #gone: [string[], string[]] = [[], []];
+  readonly #unknown: [string[], string[]] = [[], []];
   readonly #statements: Statement[] = [];
+  #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
+  /** What the metrics hear of once it is committed. */
+  readonly verdicts: [Verdict['decision'], string][] = [];
+  readonly outcomes: GatewayOutcome['outcome'][] = [];
 
-  /** Whether there is nothing to write. */
-  get empty(): boolean {
-    return this.kinds.length === 0 && this.#statements.length === 0 && this.#outcomes.size === 0;
+  /** `confirm`: heads whose facts were carried over, for the database to compare with what it has. */
+  constructor(confirm: Iterable<HeadState> = []) {
+    this.#confirmed = new Set(confirm);
+    for (const head of this.#confirmed) this.#heads.set(head.accountId, head);
+  }
+
+  /** Whether one statement says it all. */
+  get single(): boolean {
+    return this.#statements.length === 0;
+  }
+
+  /** Whether it changes facts that carry a revision, so that what is in memory is not what is stored then. */
+  get changesFacts(): boolean {
+    return this.#changesFacts;
   }
 
   /**
@@ -86,17 +109,18 @@ export class Recording {
     return { id, seq, at: head.now };
   }
 
-  /** Adds to a month's sums (minor units, negative to take away). */
+  /** Adds to a month's sums (minor units, negative to take away); `seen` undefined: it was not read, and is stored. */
   month(
-    accountId: string,
-    mandateId: string,
-    month: string,
+    where: { accountId: string; mandateId: string; month: string },
+    seen: MonthState | undefined,
     change: { reserved: number; booked: number; allows: number },
   ): void {
+    const { accountId, mandateId, month } = where;
     const key = `${mandateId} ${month}`;
     const known = this.#months.get(key);
     if (known === undefined) {
-      this.#months.set(key, { accountId, mandateId, month, ...change });
+      this.#months.set(key, { accountId, mandateId, month, isNew: seen?.stored === false, ...change });
+      if (seen !== undefined) seen.stored = true;
       return;
     }
     known.reserved += change.reserved;
@@ -128,10 +152,9 @@ export class Recording {
 
   /** Settles a reservation: booked in full or released (it is then gone), or unknown (it stays). */
   settle(accountId: string, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
-    const columns = this.#settles;
-    columns[0]!.push(accountId);
-    columns[1]!.push(receiptId);
-    columns[2]!.push(state);
+    const [accounts, receipts] = state === 'unknown' ? this.#unknown : this.#gone;
+    accounts.push(accountId);
+    receipts.push(receiptId);
   }
 
   /** Adds a statement for what happens rarely; it runs after the hot writes in the same transaction. */
@@ -139,26 +162,40 @@ export class Recording {
     this.#statements.push({ text, params });
   }
 
+  /** Adds a statement that changes facts: what is in memory of them is not used again. */
+  change(text: string, params: Statement['params']): void {
+    this.#changesFacts = true;
+    this.#statements.push({ text, params });
+  }
+
   /** Sends everything at once; the promises settle in order and the first failure aborts the transaction. */
   send(sql: Sql): Promise<unknown>[] {
     const sent: Promise<unknown>[] = [];
     for (const head of [...this.#outcomes.keys()]) this.#appendOutcomes(head);
-    if (this.kinds.length > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
+    if (this.#heads.size > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());
     }
     return sent;
   }
 
-  #params(): (string | number)[] {
-    const heads = [...this.#heads.values()];
+  #params(): (string | number | null)[] {
+    // In the order in which the locks are taken, so that two control planes cannot deadlock.
+    const heads = [...this.#heads.values()].sort((a, b) => (a.accountId < b.accountId ? -1 : 1));
     const months = [...this.#months.values()];
+    const confirmed = this.#confirmed;
     return [
-      ...this.#entries.map(joined),
+      heads.length,
+      confirmed.size > 0 ? FRESH_MS : null,
       joined(heads.map((head) => head.accountId)),
+      joined(heads.map((head) => head.before)),
+      joined(heads.map((head) => (confirmed.has(head) ? head.revision : ''))),
       joined(heads.map((head) => head.size)),
       joined(heads.map((head) => head.hash)),
       joined(heads.map((head) => head.nowMs)),
+      ...this.#entries.map(joined),
+      months.length,
+      months.filter((change) => change.isNew).length,
       joined(months.map((change) => change.accountId)),
       joined(months.map((change) => change.mandateId)),
       joined(months.map((change) => change.month)),
@@ -168,7 +205,9 @@ export class Recording {
       ...this.#holds.slice(0, 7).map(joined),
       RESERVATION_DUE_MS,
       joined(this.#holds[7]!),
-      ...this.#settles.map(joined),
+      this.#gone[1].length,
+      ...this.#gone.map(joined),
+      ...this.#unknown.map(joined),
     ];
   }
 }

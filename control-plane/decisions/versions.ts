@@ -4,7 +4,7 @@ import { type ToolMapping, toolMapping } from '../../core/tool-mapping.ts';
 import type { TargetConfig } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from '../mandates/terms.ts';
-import type { InstanceState, MandateState, ToolState } from './batch-state.ts';
+import type { AccountFacts, InstanceState, MandateState, ToolState } from './account-facts.ts';
 
 /** The terms of one version of a mandate, and their digest. */
 export interface MandateVersion {
@@ -68,16 +68,26 @@ export class VersionCache {
     return this.#targets.get(targetVersionKey(instance)) ?? null;
   }
 
+  /** Whether all of an instance's versions are at hand. */
+  hasInstance(instance: InstanceState): boolean {
+    return this.#mandates.has(mandateVersionKey(instance.mandate)) && this.#targets.has(targetVersionKey(instance));
+  }
+
+  /** Whether a tool's mapping is at hand, where it has one. */
+  hasTool(tool: ToolState): boolean {
+    return tool.state !== 'mapped' || this.#tools.has(toolVersionKey(tool));
+  }
+
   /** Loads what is missing of these; all queries are in flight at once. */
-  async load(sql: Sql, instances: Iterable<InstanceState>, tools: Iterable<ToolState>): Promise<void> {
+  async load(sql: Sql, { instances, tools }: AccountFacts): Promise<void> {
     const loads: Promise<void>[] = [];
-    for (const instance of instances) {
+    for (const instance of instances.values()) {
       if (!this.#mandates.has(mandateVersionKey(instance.mandate)))
         loads.push(this.#loadMandate(sql, instance.mandate));
       if (!this.#targets.has(targetVersionKey(instance))) loads.push(this.#loadTarget(sql, instance));
     }
-    for (const tool of tools) {
-      if (tool.state === 'mapped' && !this.#tools.has(toolVersionKey(tool))) loads.push(this.#loadTool(sql, tool));
+    for (const tool of tools.values()) {
+      if (tool !== null && !this.hasTool(tool)) loads.push(this.#loadTool(sql, tool));
     }
     if (loads.length > 0) await settled(loads);
   }

@@ -4,7 +4,7 @@ import { generateSync } from 'otplib';
 import type { AdminDependencies } from '../../../control-plane/admin/dependencies.ts';
 import { Custody } from '../../../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
-import type { DecisionMetrics } from '../../../control-plane/decisions/batch-state.ts';
+import type { DecisionMetrics } from '../../../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
@@ -17,6 +17,7 @@ const SILENT: DecisionMetrics = {
   batch() {},
   laneDepth() {},
   evidence() {},
+  facts() {},
   rateLimited() {},
 };
 

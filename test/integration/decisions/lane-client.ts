@@ -1,6 +1,6 @@
 import { type SeededAccount, type SeededLimits, seedAccounts } from '../../../bench/seed.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
-import type { DecisionMetrics } from '../../../control-plane/decisions/batch-state.ts';
+import type { DecisionMetrics } from '../../../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type OpenCredential, VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
@@ -15,6 +15,7 @@ const SILENT: DecisionMetrics = {
   batch() {},
   laneDepth() {},
   evidence() {},
+  facts() {},
   rateLimited() {},
 };
 

@@ -3,15 +3,20 @@ import type { EvidenceKind } from '../../core/evidence.ts';
 /** An account's chain head in a batch; it moves as entries are appended. `nowMs` never lies before the last entry. */
 export interface HeadState {
   readonly accountId: string;
-  readonly nowMs: number;
-  readonly now: string;
+  nowMs: number;
+  now: string;
   size: number;
   hash: string;
+  /** The hash as the batch found it, and the revision of the facts that are not in the chain. */
+  before: string;
+  readonly revision: number;
 }
 
 /** A month of a mandate as the batch sees it, the effects of its earlier asks included (minor units). */
 export interface MonthState {
   readonly month: string;
+  /** Whether it has a row already. */
+  stored: boolean;
   reserved: number;
   booked: number;
 }
@@ -36,6 +41,8 @@ export interface InstanceState {
   readonly rateBurst: number;
   readonly mandate: MandateState;
   readonly month: MonthState;
+  /** When the month is over in the mandate's time zone, in milliseconds. */
+  readonly monthEndsAtMs: number;
   unmappedTools: number;
 }
 
@@ -91,37 +98,39 @@ export interface AnswerState {
   readonly body: string | null;
 }
 
-/** Everything a batch reads and changes, keyed as its asks look it up. */
-export interface BatchState {
-  readonly heads: ReadonlyMap<string, HeadState>;
-  readonly instances: ReadonlyMap<string, InstanceState>;
-  readonly months: ReadonlyMap<string, MonthState>;
-  readonly tools: Map<string, ToolState>;
+/**
+ * What an account's decisions are made from, keyed as its asks look it up; a batch changes it as it goes.
+ *
+ * `tools` holds null for a name that is known to have none.
+ */
+export interface AccountFacts {
+  head: HeadState;
+  readonly mandates: Map<string, MandateState>;
+  readonly instances: Map<string, InstanceState>;
+  readonly months: Map<string, MonthState>;
+  readonly tools: Map<string, ToolState | null>;
   readonly escalations: EscalationState[];
-  readonly reservations: ReadonlyMap<string, ReservationState>;
+  readonly reservations: Map<string, ReservationState>;
   readonly answers: Map<string, AnswerState>;
-  readonly grants: ReadonlyMap<string, GrantState>;
+  readonly grants: Map<string, GrantState>;
 }
 
-/** The key of a month in {@link BatchState.months}. */
+/** The key of a month in {@link AccountFacts.months}. */
 export function monthKey(mandateId: string, month: string): string {
   return `${mandateId} ${month}`;
 }
 
-/** The key of a tool in {@link BatchState.tools}. */
+/** The key of a tool in {@link AccountFacts.tools}. */
 export function toolKey(instanceId: string, key: string): string {
   return `${instanceId} ${key}`;
 }
 
-/** The key of a stored answer in {@link BatchState.answers}. */
+/** The key of a stored answer in {@link AccountFacts.answers}. */
 export function answerKey(subjectId: string, keyHash: string): string {
   return `${subjectId} ${keyHash}`;
 }
 
-/** The key of a grant in {@link BatchState.grants}: tokens are looked up within their account only. */
-export function grantKey(accountId: string, tokenHash: string): string {
-  return `${accountId} ${tokenHash}`;
-}
+export type FactsSource = 'carried' | 'changed' | 'read';
 
 /** What decisions count; the process wires it to its metrics. */
 export interface DecisionMetrics {
@@ -130,5 +139,7 @@ export interface DecisionMetrics {
   batch(size: number, seconds: number): void;
   laneDepth(depth: number): void;
   evidence(kind: EvidenceKind, count: number): void;
+  /** Where a batch had its facts from; `changed`: carried facts that were no longer so. */
+  facts(source: FactsSource): void;
   rateLimited(rateClass: 'verify' | 'management'): void;
 }
