@@ -87,49 +87,89 @@ CREATE OR REPLACE FUNCTION public.epoch_ms(at timestamp with time zone)
 AS $function$ select (extract(epoch from at) * 1000)::bigint $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.evidence_chain_problem(seq bigint, prev bytea, at text, hash bytea, leaf_hash bytea, before_seq bigint, before_hash bytea, before_at text, latest text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case
+    when seq is distinct from before_seq + 1 then 'seq does not continue the chain'
+    when prev is distinct from before_hash then 'prev is not the hash of the entry before'
+    when at < before_at then 'time goes back'
+    -- A clock that was set back does not stop an account: its time then stands still until the clock is back.
+    when at > greatest(latest, before_at) then 'time is ahead of the database clock'
+    when hash is distinct from leaf_hash then 'hash is not the hash of the entry'
+  end
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.evidence_continues_chain()
  RETURNS trigger
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
 declare
-  v_form text;
   v_latest text := rfc3339(db_clock());
   v_all record;
+  v_before record;
+  v_form text;
   v_wrong record;
 begin
   -- The usual statement has one account and one time: what all its entries share is looked at once.
   select min(a.account_id) as account_id, min(a.at) as at, min(a.id) as id, max(octet_length(a.body)) as body_bytes,
-    min(a.account_id) = max(a.account_id) and min(a.at) = max(a.at) and bool_and(a.kind in ('decision', 'outcome'))
-      and min(octet_length(a.id)) = 30 and max(octet_length(a.id)) = 30
-      and string_agg(a.id, '') !~ '[^0-9a-z_]' as alike into v_all
+    min(a.seq) as seq, min(a.account_id) = max(a.account_id) as one_account,
+    min(a.at) = max(a.at) and bool_and(a.kind in ('decision', 'outcome')) and min(octet_length(a.id)) = 30
+      and max(octet_length(a.id)) = 30 and string_agg(a.id, '') !~ '[^0-9a-z_]' as alike into v_all
   from added a;
-  if not v_all.alike
+  if not (v_all.one_account and v_all.alike)
     or evidence_form_problem(v_all.account_id, 'decision', v_all.at, v_all.id, v_all.body_bytes) is not null then
     select min(evidence_form_problem(a.account_id, a.kind, a.at, a.id, octet_length(a.body))) into v_form from added a;
     if v_form is not null then
       raise exception 'evidence refused: %', v_form using errcode = 'integrity_constraint_violation';
     end if;
   end if;
-  select x.account_id, x.seq, x.problem into v_wrong from (
-    select n.account_id, n.seq, case
-        when n.seq > 0 and coalesce(n.before_hash, p.hash) is null then 'seq does not continue the chain'
-        when n.before_seq <> n.seq - 1 or n.seq < 0 then 'seq does not continue the chain'
-        when n.prev is distinct from case when n.seq = 0 then decode(repeat('00', 32), 'hex')
-          else coalesce(n.before_hash, p.hash) end then 'prev is not the hash of the entry before'
-        when n.at < coalesce(n.before_at, p.at) then 'time goes back'
-        -- A clock that was set back does not stop an account: its time then stands still until the clock is back.
-        when n.at > greatest(v_latest, coalesce(n.before_at, p.at)) then 'time is ahead of the database clock'
-        when n.hash is distinct from evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body)
-          then 'hash is not the hash of the entry'
-      end as problem
-    from (
-      select a.*, lag(a.hash) over w as before_hash, lag(a.seq) over w as before_seq, lag(a.at) over w as before_at
-      from added a window w as (partition by a.account_id order by a.seq)
-    ) n
-    left join evidence p on n.before_seq is null and p.account_id = n.account_id and p.seq = n.seq - 1
-  ) x where x.problem is not null order by x.account_id, x.seq limit 1;
-  if found then
+
+  -- The hashes are computed below `offset 0`, so that the bodies are not sorted along.
+  if v_all.one_account then
+    -- By these values, not by a join: only the one partition is opened.
+    select p.seq, p.hash, p.at into v_before from evidence p
+    where p.account_id = v_all.account_id and p.seq = v_all.seq - 1;
+    if v_all.seq = 0 then
+      select -1::bigint as seq, decode(repeat('00', 32), 'hex') as hash, '' as at into v_before;
+    end if;
+    select x.account_id, x.seq, x.problem into v_wrong from (
+      select n.account_id, n.seq, evidence_chain_problem(n.seq, n.prev, n.at, n.hash, n.leaf_hash,
+        lag(n.seq, 1, v_before.seq) over w, lag(n.hash, 1, v_before.hash) over w, lag(n.at, 1, v_before.at) over w,
+        v_latest) as problem
+      from (
+        select a.account_id, a.seq, a.prev, a.at, a.hash,
+          evidence_leaf_hash(a.account_id, a.seq, a.id, a.kind, a.at, a.prev, a.body) as leaf_hash
+        from added a offset 0
+      ) n window w as (order by n.seq)
+    ) x where x.problem is not null order by x.seq limit 1;
+  else
+    select x.account_id, x.seq, x.problem into v_wrong from (
+      select n.account_id, n.seq, evidence_chain_problem(n.seq, n.prev, n.at, n.hash, n.leaf_hash,
+        coalesce(n.before_seq, p.seq), coalesce(n.before_hash, p.hash), coalesce(n.before_at, p.at),
+        v_latest) as problem
+      from (
+        select h.*, lag(h.hash) over w as before_hash, lag(h.seq) over w as before_seq, lag(h.at) over w as before_at
+        from (
+          select a.account_id, a.seq, a.prev, a.at, a.hash,
+            evidence_leaf_hash(a.account_id, a.seq, a.id, a.kind, a.at, a.prev, a.body) as leaf_hash
+          from added a offset 0
+        ) h window w as (partition by h.account_id order by h.seq)
+      ) n
+      -- Only for the first of each account: the filter on `n` alone keeps the others from being looked up.
+      left join lateral (
+        select e.seq, e.hash, e.at from evidence e
+        where n.before_seq is null and e.account_id = n.account_id and e.seq = n.seq - 1
+        union all
+        select -1, decode(repeat('00', 32), 'hex'), '' where n.before_seq is null and n.seq = 0
+      ) p on true
+    ) x where x.problem is not null order by x.account_id, x.seq limit 1;
+  end if;
+  if v_wrong.problem is not null then
     raise exception 'evidence refused: entry % of account %: %', v_wrong.seq, v_wrong.account_id, v_wrong.problem
       using errcode = 'integrity_constraint_violation';
   end if;
