@@ -238,16 +238,23 @@ CREATE OR REPLACE FUNCTION public.ms_time(ms text)
 AS $function$ select to_timestamp(ms::double precision / 1000) $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_accounts text, p_seqs text, p_ids text, p_kinds text, p_ats text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_accounts text, p_hold_receipts text, p_hold_mandates text, p_hold_months text, p_hold_subjects text, p_hold_amounts text, p_hold_ats text, p_hold_due_ms bigint, p_hold_keys text, p_gone integer, p_gone_accounts text, p_gone_receipts text, p_unknown_accounts text, p_unknown_receipts text)
+CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_head_nows text, p_heads_of text, p_seqs text, p_ids text, p_kinds text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_months text, p_hold_receipts text, p_hold_subjects text, p_hold_amounts text, p_hold_keys text, p_hold_due_ms bigint, p_gone integer, p_gone_heads text, p_gone_receipts text, p_unknown_heads text, p_unknown_receipts text)
  RETURNS bigint
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_now bigint := epoch_ms(db_clock());
+  v_time timestamptz := db_clock();
+  v_now bigint := epoch_ms(v_time);
+  -- Entries and reservations name these by their place, so that they are sent once.
+  v_accounts text[] := list_of(p_head_accounts);
+  v_nows text[] := list_of(p_head_nows);
+  v_month_accounts text[] := list_of(p_month_accounts);
+  v_mandates text[] := list_of(p_month_mandates);
+  v_months text[] := list_of(p_months);
   v_rows integer;
 begin
   update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
-  from unnest(list_of(p_head_accounts), list_of(p_head_befores), list_of(p_head_revisions), list_of(p_head_sizes),
+  from unnest(v_accounts, list_of(p_head_befores), list_of(p_head_revisions), list_of(p_head_sizes),
     list_of(p_head_hashes), list_of(p_head_ats)) as n (account_id, before, revision, size, hash, at)
   where h.account_id = n.account_id and h.hash = decode(n.before, 'hex')
     and (coalesce(n.revision, '') = ''
@@ -257,25 +264,25 @@ begin
     raise exception 'the facts of an account changed' using errcode = 'serialization_failure';
   end if;
 
-  if p_accounts <> '' then
+  if p_ids <> '' then
     insert into evidence (account_id, seq, id, kind, at, prev, hash, body)
-    select e.account_id, e.seq::bigint, e.id, e.kind, e.at, decode(e.prev, 'hex'), decode(e.hash, 'hex'), e.body
-    from unnest(list_of(p_accounts), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_ats),
-      list_of(p_prevs), list_of(p_hashes), list_of(p_bodies)) as e (account_id, seq, id, kind, at, prev, hash, body);
+    select v_accounts[e.head::integer], e.seq::bigint, e.id, e.kind, v_nows[e.head::integer], decode(e.prev, 'hex'),
+      decode(e.hash, 'hex'), e.body
+    from unnest(list_of(p_heads_of), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_prevs),
+      list_of(p_hashes), list_of(p_bodies)) as e (head, seq, id, kind, prev, hash, body);
   end if;
 
   if p_month_count > 0 then
     if p_months_new > 0 then
       insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
       select n.account_id, n.mandate_id, n.month::date, 0, 0, 0
-      from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months))
-        as n (account_id, mandate_id, month)
+      from unnest(v_month_accounts, v_mandates, v_months) as n (account_id, mandate_id, month)
       on conflict do nothing;
     end if;
     update mandate_months k set reserved = k.reserved + n.reserved::bigint, booked = k.booked + n.booked::bigint,
       allows = k.allows + n.allows::bigint
-    from unnest(list_of(p_month_accounts), list_of(p_month_mandates), list_of(p_months), list_of(p_reserved),
-      list_of(p_booked), list_of(p_allows)) as n (account_id, mandate_id, month, reserved, booked, allows)
+    from unnest(v_month_accounts, v_mandates, v_months, list_of(p_reserved), list_of(p_booked), list_of(p_allows))
+      as n (account_id, mandate_id, month, reserved, booked, allows)
     join mandates m on m.account_id = n.account_id and m.mandate_id = n.mandate_id
     where k.account_id = n.account_id and k.mandate_id = n.mandate_id and k.month = n.month::date
       and (n.reserved::bigint + n.booked::bigint <= 0
@@ -287,31 +294,30 @@ begin
     end if;
   end if;
 
-  if p_hold_accounts <> '' then
+  if p_hold_receipts <> '' then
     insert into reservations (account_id, receipt_id, mandate_id, month, path, subject_id, idempotency_key, amount,
       state, reserved_at, due_at)
-    select n.account_id, n.receipt_id, n.mandate_id, n.month::date, 'gateway', n.subject_id,
-      decode(nullif(n.key, ''), 'hex'), n.amount::bigint, 'reserved', ms_time(n.at),
-      ms_time(n.at) + p_hold_due_ms * interval '1 millisecond'
-    from unnest(list_of(p_hold_accounts), list_of(p_hold_receipts), list_of(p_hold_mandates), list_of(p_hold_months),
-      list_of(p_hold_subjects), list_of(p_hold_amounts), list_of(p_hold_ats), list_of(p_hold_keys))
-      as n (account_id, receipt_id, mandate_id, month, subject_id, amount, at, key);
+    select v_month_accounts[n.month::integer], n.receipt_id, v_mandates[n.month::integer],
+      v_months[n.month::integer]::date, 'gateway', n.subject_id, decode(nullif(n.key, ''), 'hex'), n.amount::bigint,
+      'reserved', v_time, v_time + p_hold_due_ms * interval '1 millisecond'
+    from unnest(list_of(p_hold_months), list_of(p_hold_receipts), list_of(p_hold_subjects), list_of(p_hold_amounts),
+      list_of(p_hold_keys)) as n (month, receipt_id, subject_id, amount, key);
   end if;
 
   if p_gone > 0 then
     delete from reservations r
-    using unnest(list_of(p_gone_accounts), list_of(p_gone_receipts)) as n (account_id, receipt_id)
-    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+    using unnest(list_of(p_gone_heads), list_of(p_gone_receipts)) as n (head, receipt_id)
+    where r.account_id = v_accounts[n.head::integer] and r.receipt_id = n.receipt_id;
     get diagnostics v_rows = row_count;
     if v_rows <> p_gone then
       raise exception 'a reservation that is settled is not there' using errcode = 'serialization_failure';
     end if;
   end if;
 
-  if p_unknown_accounts <> '' then
+  if p_unknown_receipts <> '' then
     update reservations r set state = 'unknown'
-    from unnest(list_of(p_unknown_accounts), list_of(p_unknown_receipts)) as n (account_id, receipt_id)
-    where r.account_id = n.account_id and r.receipt_id = n.receipt_id;
+    from unnest(list_of(p_unknown_heads), list_of(p_unknown_receipts)) as n (head, receipt_id)
+    where r.account_id = v_accounts[n.head::integer] and r.receipt_id = n.receipt_id;
   end if;
   return v_now;
 end $function$

@@ -17,74 +17,76 @@ export interface DecisionRecord {
 
 /**
  * The JCS text of a gateway decision's evidence body: every fact that `decide` was given, so that a stranger can run it
- * again, and digests in place of the request's body.
+ * again, and digests in place of the request's body. A member that would be null or false is left out.
  *
  * Written out in JCS order instead of canonicalising an object, because it runs once a request (a test holds it to
  * `canonicalize`). Source: contract §10, RFC 8785.
  */
 export function gatewayDecisionBody(record: DecisionRecord): string {
   const { facts, request, verdict, ask } = record;
-  const denied = verdict.decision === 'deny';
+  const denied = verdict.decision === 'deny' ? verdict : null;
+  // `action` is always there, so that every other member follows a comma.
   return (
-    `{"action":${actionText(request.action)},"code":${denied ? `"${verdict.code}"` : 'null'},` +
-    `"ctx":${text(request.ctx)},"decision":"${verdict.decision}","denial_code_version":${DENIAL_CODE_VERSION},` +
-    `"escalation":${escalationText(record)},"grant":${grantText(record)},` +
-    `"idempotency_key":${text(ask.idempotency_key_hash)},"instance":"${record.instanceId}",` +
-    `"mandate":${mandateText(record)},` +
-    `"month":{"booked":${facts.month.booked},"month":"${facts.month.month}","reserved":${facts.month.reserved}},` +
-    `"path":"gateway","reason_text":${denied ? text(verdict.reason_text) : 'null'},` +
-    `"request":{"bindable":${request.bindable},"body_sha256":${text(ask.request.body_sha256)},` +
-    `"method":${text(ask.request.method)},"path":${text(ask.request.path)},"query":${text(ask.request.query)},` +
-    `"token_given":${request.escalation_token_given}},` +
-    `"standing":${standingText(facts)},"tool":${toolText(record)},"undecidable":${text(facts.undecidable)}}`
+    `{"action":${actionText(request.action)}${text('code', denied?.code)}${text('ctx', request.ctx)}` +
+    `,"decision":"${verdict.decision}","denial_code_version":${DENIAL_CODE_VERSION}` +
+    `${escalationText(record)}${grantText(record)}${text('idempotency_key', ask.idempotency_key_hash)}` +
+    `,"instance":"${record.instanceId}"${mandateText(record)}` +
+    `,"month":{"booked":${facts.month.booked},"month":"${facts.month.month}","reserved":${facts.month.reserved}}` +
+    `,"path":"gateway"${text('reason_text', denied?.reason_text)}` +
+    `,"request":{"bindable":${request.bindable}${text('body_sha256', ask.request.body_sha256)}` +
+    `${text('method', ask.request.method)}${text('path', ask.request.path)}${text('query', ask.request.query)}` +
+    `${request.escalation_token_given ? ',"token_given":true' : ''}}` +
+    `${standingText(facts)}${toolText(record)}${text('undecidable', facts.undecidable)}}`
   );
 }
 
-function text(value: string | null): string {
-  return JSON.stringify(value);
+/** A member with the comma before it; nothing where there is no value. */
+function text(name: string, value: string | null | undefined): string {
+  return value === null || value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`;
 }
 
 function actionText(action: DecisionRequest['action']): string {
   if (action === null) return 'null';
   return (
-    `{"amount":${action.amount},"counterparty":${text(action.counterparty)},` +
-    `"currency":${text(action.currency)},"type":${text(action.type)}}`
+    `{"amount":${action.amount}${text('counterparty', action.counterparty)}` +
+    `${text('currency', action.currency)}${text('type', action.type)}}`
   );
 }
 
 function escalationText({ escalation }: DecisionRecord): string {
-  return escalation === null ? 'null' : `{"expires_at":${text(escalation.expires_at)},"id":${text(escalation.id)}}`;
+  if (escalation === null) return '';
+  return `,"escalation":{"expires_at":${JSON.stringify(escalation.expires_at)}${text('id', escalation.id)}}`;
 }
 
 function grantText({ facts: { grant }, decidedBy }: DecisionRecord): string {
-  if (grant === null) return 'null';
+  if (grant === null) return '';
   return (
-    `{"closes_at_ms":${grant.closes_at_ms},"ctx":${text(grant.ctx)},"decided_by":${text(decidedBy)},` +
-    `"escalation_id":${text(grant.escalation_id)},"mandate_id":${text(grant.mandate_id)},` +
-    `"status":"${grant.status}"}`
+    `,"grant":{"closes_at_ms":${grant.closes_at_ms}${text('ctx', grant.ctx)}${text('decided_by', decidedBy)}` +
+    `${text('escalation_id', grant.escalation_id)}${text('mandate_id', grant.mandate_id)}` +
+    `,"status":"${grant.status}"}`
   );
 }
 
 function mandateText({ facts: { mandate }, mandateDigest }: DecisionRecord): string {
-  if (mandate === null) return 'null';
+  if (mandate === null) return '';
   return (
-    `{"digest":"${mandateDigest}","id":"${mandate.mandate_id}","status":"${mandate.status}",` +
+    `,"mandate":{"digest":"${mandateDigest}","id":"${mandate.mandate_id}","status":"${mandate.status}",` +
     `"uses":${mandate.uses},"version":${mandate.version}}`
   );
 }
 
 function standingText({ standing }: DecisionFacts): string {
-  if (standing === null) return 'null';
+  if (standing === null) return '';
   return (
-    `{"closes_at_ms":${standing.closes_at_ms},"escalation_id":${text(standing.escalation_id)},` +
-    `"expires_at_ms":${standing.expires_at_ms},"status":"${standing.status}"}`
+    `,"standing":{"closes_at_ms":${standing.closes_at_ms}${text('escalation_id', standing.escalation_id)}` +
+    `,"expires_at_ms":${standing.expires_at_ms},"status":"${standing.status}"}`
   );
 }
 
 function toolText({ facts, tool }: DecisionRecord): string {
-  if (facts.tool === null) return 'null';
+  if (facts.tool === null) return '';
   return (
-    `{"id":"${tool.id}","key":${text(tool.key)},"state":"${facts.tool.state}",` +
-    `"unreadable":${text(facts.tool.unreadable)},"version":${tool.version}}`
+    `,"tool":{"id":"${tool.id}"${text('key', tool.key)},"state":"${facts.tool.state}"` +
+    `${text('unreadable', facts.tool.unreadable)},"version":${tool.version}}`
   );
 }

@@ -175,17 +175,21 @@ function settleVerdict(context: AskContext, given: Case, verdict: Verdict, recei
 function reserve(context: AskContext, given: Case, amount: number, receiptId: string): void {
   const { head, instance, ask } = given;
   const { mandate, month } = instance;
-  const { accountId } = head;
+  const hold = {
+    accountId: head.accountId,
+    receiptId,
+    mandateId: mandate.mandateId,
+    month: month.month,
+    subjectId: instance.instanceId,
+    amount,
+    keyHash: ask.idempotency_key_hash,
+  };
+  context.recording.month(hold, month, { reserved: amount, booked: 0, allows: 1 });
+  context.recording.hold(hold);
+  context.facts.reservations.set(receiptId, { ...hold, state: 'reserved' });
   month.reserved += amount;
-  const { mandateId } = mandate;
-  const { instanceId: subjectId } = instance;
-  const keyHash = ask.idempotency_key_hash;
-  const where = { accountId, receiptId, mandateId, month: month.month, subjectId, amount, keyHash };
-  context.recording.month(where, month, { reserved: amount, booked: 0, allows: 1 });
-  context.recording.hold({ ...where, nowMs: head.nowMs });
-  context.facts.reservations.set(receiptId, { ...where, state: 'reserved' });
   countUse(context, head, instance);
-  if (ask.idempotency_key_hash !== null) keepKey(context, given, receiptId, ask.idempotency_key_hash);
+  if (hold.keyHash !== null) keepKey(context, given, receiptId, hold.keyHash);
 }
 
 function countUse(context: AskContext, head: HeadState, { mandate }: InstanceState): void {

@@ -21,7 +21,7 @@ export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): 
   if (reservation === undefined || reservation.state === outcome.outcome) return true;
   const { head } = facts;
   moveAmount(context, reservation, outcome);
-  recording.settle(head.accountId, reservation.receiptId, outcome.outcome);
+  recording.settle(head, reservation.receiptId, outcome.outcome);
   recording.outcome(head, outcomeText(reservation, outcome));
   recording.outcomes.push(outcome.outcome);
   if (outcome.outcome === 'unknown') reservation.state = 'unknown';
@@ -45,15 +45,16 @@ function moveAmount(
   seen.booked += booked;
 }
 
-/** The JCS text of an outcome in the evidence; a stored answer is named by the digest of its body. */
+/** The JCS text of an outcome in the evidence, without what there is not; an answer is named by its body's digest. */
 function outcomeText(reservation: ReservationState, outcome: GatewayOutcome): string {
   const stored = outcome.answer?.body ?? null;
   const digest = stored === null ? null : hash('sha256', Buffer.from(stored, 'base64'), 'hex');
+  const status = outcome.target_status;
   return (
-    `{"amount":${reservation.amount},"answer_sha256":${JSON.stringify(digest)},"cause":"${outcome.cause}",` +
-    `"instance":"${reservation.subjectId}","mandate_id":"${reservation.mandateId}","month":"${reservation.month}",` +
-    `"outcome":"${outcome.outcome}","receipt_id":"${reservation.receiptId}",` +
-    `"target_status":${JSON.stringify(outcome.target_status)}}`
+    `{"amount":${reservation.amount}${digest === null ? '' : `,"answer_sha256":"${digest}"`}` +
+    `,"cause":"${outcome.cause}","instance":"${reservation.subjectId}","mandate_id":"${reservation.mandateId}"` +
+    `,"month":"${reservation.month}","outcome":"${outcome.outcome}","receipt_id":"${reservation.receiptId}"` +
+    `${status === null ? '' : `,"target_status":${status}`}}`
   );
 }
 

@@ -16,6 +16,8 @@ interface MonthChange {
   readonly mandateId: string;
   readonly month: string;
   readonly isNew: boolean;
+  /** Its place among the months, from 1: what reservations call it. */
+  readonly place: number;
   reserved: number;
   booked: number;
   allows: number;
@@ -24,6 +26,17 @@ interface MonthChange {
 interface Statement {
   readonly text: string;
   readonly params: readonly (string | number | Buffer | null)[];
+}
+
+/** A reservation before it is written; `keyHash`: of the idempotency key it was made under, in hex. */
+export interface Hold {
+  readonly accountId: string;
+  readonly receiptId: string;
+  readonly mandateId: string;
+  readonly month: string;
+  readonly subjectId: string;
+  readonly amount: number;
+  readonly keyHash: string | null;
 }
 
 /** Outcomes in one entry; a body of so many stays well below what an entry may hold. */
@@ -35,18 +48,34 @@ export const RESERVATION_DUE_MS = 15 * 60_000;
 /** How old the time of a decision on carried facts may be when it is written, in milliseconds. */
 const FRESH_MS = 1_000;
 
-const RECORD = `select record_decisions(${Array.from({ length: 38 }, (_, i) => `$${i + 1}`).join(', ')}) as now_ms`;
+const RECORD_PARAMS = 35;
+const PLACES = Array.from({ length: RECORD_PARAMS }, (_, i) => `$${i + 1}`).join(', ');
+const RECORD = `select record_decisions(${PLACES}) as now_ms`;
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
   readonly #confirmed: ReadonlySet<HeadState>;
-  readonly #outcomes = new Map<HeadState, string[]>();
-  readonly #entries: string[][] = [[], [], [], [], [], [], [], []];
   readonly #heads = new Map<string, HeadState>();
+  readonly #outcomes = new Map<HeadState, string[]>();
+  readonly #entries = {
+    head: [] as HeadState[],
+    seq: [] as number[],
+    id: [] as string[],
+    prev: [] as string[],
+    hash: [] as string[],
+    body: [] as string[],
+  };
   readonly #months = new Map<string, MonthChange>();
-  readonly #holds: (string | number)[][] = [[], [], [], [], [], [], [], []];
-  readonly #gone: [string[], string[]] = [[], []];
-  readonly #unknown: [string[], string[]] = [[], []];
+  readonly #holds = {
+    month: [] as number[],
+    receipt: [] as string[],
+    subject: [] as string[],
+    amount: [] as number[],
+    key: [] as string[],
+    keyed: false,
+  };
+  readonly #gone = { head: [] as HeadState[], receipt: [] as string[] };
+  readonly #unknown = { head: [] as HeadState[], receipt: [] as string[] };
   readonly #statements: Statement[] = [];
   #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
@@ -90,23 +119,19 @@ export class Recording {
   /** Appends an entry whose body is JCS text to the head's chain and moves the head. */
   append(head: HeadState, kind: EvidenceKind, id: string, body: string): AppendedEntry {
     if (this.#outcomes.size > 0) this.#appendOutcomes(head);
-    const seq = head.size;
-    const entry = { account: head.accountId, seq, id, kind, at: head.now, prev: head.hash, body };
-    const entryHashHex = entryHash(entry);
+    const entry = { account: head.accountId, seq: head.size, id, kind, at: head.now, prev: head.hash, body };
     const columns = this.#entries;
-    columns[0]!.push(head.accountId);
-    columns[1]!.push(String(seq));
-    columns[2]!.push(id);
-    columns[3]!.push(kind);
-    columns[4]!.push(head.now);
-    columns[5]!.push(head.hash);
-    columns[6]!.push(entryHashHex);
-    columns[7]!.push(body);
-    head.size = seq + 1;
-    head.hash = entryHashHex;
+    columns.head.push(head);
+    columns.seq.push(entry.seq);
+    columns.id.push(id);
+    columns.prev.push(entry.prev);
+    columns.body.push(body);
+    head.size += 1;
+    head.hash = entryHash(entry);
+    columns.hash.push(head.hash);
     this.#heads.set(head.accountId, head);
     this.kinds.push(kind);
-    return { id, seq, at: head.now };
+    return { id, seq: entry.seq, at: entry.at };
   }
 
   /** Adds to a month's sums (minor units, negative to take away); `seen` undefined: it was not read, and is stored. */
@@ -115,46 +140,42 @@ export class Recording {
     seen: MonthState | undefined,
     change: { reserved: number; booked: number; allows: number },
   ): void {
-    const { accountId, mandateId, month } = where;
-    const key = `${mandateId} ${month}`;
-    const known = this.#months.get(key);
-    if (known === undefined) {
-      this.#months.set(key, { accountId, mandateId, month, isNew: seen?.stored === false, ...change });
-      if (seen !== undefined) seen.stored = true;
-      return;
-    }
+    const known = this.#monthChange(where, seen);
     known.reserved += change.reserved;
     known.booked += change.booked;
     known.allows += change.allows;
   }
 
-  /** Inserts a reservation. */
-  hold(hold: {
-    accountId: string;
-    receiptId: string;
-    mandateId: string;
-    month: string;
-    subjectId: string;
-    amount: number;
-    nowMs: number;
-    keyHash: string | null;
-  }): void {
+  #monthChange(where: { accountId: string; mandateId: string; month: string }, seen?: MonthState): MonthChange {
+    const { accountId, mandateId, month } = where;
+    const key = `${mandateId} ${month}`;
+    let change = this.#months.get(key);
+    if (change === undefined) {
+      const isNew = seen?.stored === false;
+      const place = this.#months.size + 1;
+      change = { accountId, mandateId, month, isNew, place, reserved: 0, booked: 0, allows: 0 };
+      this.#months.set(key, change);
+      if (seen !== undefined) seen.stored = true;
+    }
+    return change;
+  }
+
+  /** Inserts a reservation, whose amount {@link month} was told. */
+  hold(hold: Hold): void {
     const columns = this.#holds;
-    columns[0]!.push(hold.accountId);
-    columns[1]!.push(hold.receiptId);
-    columns[2]!.push(hold.mandateId);
-    columns[3]!.push(hold.month);
-    columns[4]!.push(hold.subjectId);
-    columns[5]!.push(hold.amount);
-    columns[6]!.push(hold.nowMs);
-    columns[7]!.push(hold.keyHash ?? '');
+    columns.month.push(this.#monthChange(hold).place);
+    columns.receipt.push(hold.receiptId);
+    columns.subject.push(hold.subjectId);
+    columns.amount.push(hold.amount);
+    columns.key.push(hold.keyHash ?? '');
+    if (hold.keyHash !== null) columns.keyed = true;
   }
 
   /** Settles a reservation: booked in full or released (it is then gone), or unknown (it stays). */
-  settle(accountId: string, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
-    const [accounts, receipts] = state === 'unknown' ? this.#unknown : this.#gone;
-    accounts.push(accountId);
-    receipts.push(receiptId);
+  settle(head: HeadState, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
+    const settled = state === 'unknown' ? this.#unknown : this.#gone;
+    settled.head.push(head);
+    settled.receipt.push(receiptId);
   }
 
   /** Adds a statement for what happens rarely; it runs after the hot writes in the same transaction. */
@@ -182,8 +203,10 @@ export class Recording {
   #params(): (string | number | null)[] {
     // In the order in which the locks are taken, so that two control planes cannot deadlock.
     const heads = [...this.#heads.values()].sort((a, b) => (a.accountId < b.accountId ? -1 : 1));
-    const months = [...this.#months.values()];
     const confirmed = this.#confirmed;
+    const placeOf = new Map(heads.map((head, i) => [head, i + 1]));
+    const places = (column: readonly HeadState[]) => joined(column.map((head) => placeOf.get(head)!));
+    const entries = this.#entries;
     return [
       heads.length,
       confirmed.size > 0 ? FRESH_MS : null,
@@ -193,7 +216,32 @@ export class Recording {
       joined(heads.map((head) => head.size)),
       joined(heads.map((head) => head.hash)),
       joined(heads.map((head) => head.nowMs)),
-      ...this.#entries.map(joined),
+      joined(heads.map((head) => head.now)),
+      places(entries.head),
+      joined(entries.seq),
+      joined(entries.id),
+      joined(this.kinds),
+      joined(entries.prev),
+      joined(entries.hash),
+      joined(entries.body),
+      ...this.#monthParams(),
+      joined(this.#holds.month),
+      joined(this.#holds.receipt),
+      joined(this.#holds.subject),
+      joined(this.#holds.amount),
+      this.#holds.keyed ? joined(this.#holds.key) : '',
+      RESERVATION_DUE_MS,
+      this.#gone.receipt.length,
+      places(this.#gone.head),
+      joined(this.#gone.receipt),
+      places(this.#unknown.head),
+      joined(this.#unknown.receipt),
+    ];
+  }
+
+  #monthParams(): (string | number)[] {
+    const months = [...this.#months.values()];
+    return [
       months.length,
       months.filter((change) => change.isNew).length,
       joined(months.map((change) => change.accountId)),
@@ -202,12 +250,6 @@ export class Recording {
       joined(months.map((change) => change.reserved)),
       joined(months.map((change) => change.booked)),
       joined(months.map((change) => change.allows)),
-      ...this.#holds.slice(0, 7).map(joined),
-      RESERVATION_DUE_MS,
-      joined(this.#holds[7]!),
-      this.#gone[1].length,
-      ...this.#gone.map(joined),
-      ...this.#unknown.map(joined),
     ];
   }
 }

@@ -1,6 +1,6 @@
 import { type SeededAccount, type SeededLimits, seedAccounts } from '../../../bench/seed.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
-import type { DecisionMetrics } from '../../../control-plane/decisions/account-facts.ts';
+import type { DecisionMetrics, FactsSource } from '../../../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type OpenCredential, VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
@@ -9,13 +9,12 @@ import { secretHash } from '../../../core/secret-token.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../../core/wire.ts';
 import { createDatabase } from '../../database.ts';
 
-const SILENT: DecisionMetrics = {
+const SILENT: Omit<DecisionMetrics, 'facts'> = {
   decision() {},
   outcome() {},
   batch() {},
   laneDepth() {},
   evidence() {},
-  facts() {},
   rateLimited() {},
 };
 
@@ -25,7 +24,10 @@ export interface LaneFixture {
   readonly lanes: Lanes;
   readonly account: SeededAccount;
   readonly errors: unknown[];
+  /** Where each batch had its facts from, and those that turned out to be old. */
+  readonly sources: FactsSource[];
   readonly databaseUrl: string;
+  moreAccounts(count: number, limits?: SeededLimits): Promise<SeededAccount[]>;
   moreLanes(options?: { lanes?: number; batchMax?: number; openCredential?: OpenCredential }): Lanes;
 }
 
@@ -38,12 +40,13 @@ export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Pr
   t.teardown(() => sql.end());
   const [account] = await seedAccounts(sql, 1, 'http://127.0.0.1:9', limits);
   const errors: unknown[] = [];
+  const sources: FactsSource[] = [];
   const moreLanes: LaneFixture['moreLanes'] = (options = {}) => {
     const lanes = new Lanes({
       databaseUrl: database.appUrl,
       versions: new VersionCache(options.openCredential ?? (() => 'secret')),
       buckets: new TokenBuckets(),
-      metrics: SILENT,
+      metrics: { ...SILENT, facts: (source) => sources.push(source) },
       logError: (error) => errors.push(error),
       ...(options.lanes === undefined ? {} : { lanes: options.lanes }),
       ...(options.batchMax === undefined ? {} : { batchMax: options.batchMax }),
@@ -51,7 +54,18 @@ export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Pr
     t.teardown(() => lanes.close());
     return lanes;
   };
-  return { sql, lanes: moreLanes(), account: account!, errors, databaseUrl: database.appUrl, moreLanes };
+  const moreAccounts: LaneFixture['moreAccounts'] = (count, more = {}) =>
+    seedAccounts(sql, count, 'http://127.0.0.1:9', more);
+  return {
+    sql,
+    lanes: moreLanes(),
+    moreAccounts,
+    account: account!,
+    errors,
+    sources,
+    databaseUrl: database.appUrl,
+    moreLanes,
+  };
 }
 
 /** What a test says about a request; the rest is a readable POST /payments of 1.00 EUR. */

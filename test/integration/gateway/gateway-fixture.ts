@@ -75,8 +75,7 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     routes: new TokenRoutes(sql),
     buckets: new TokenBuckets(),
     escalations: options.escalations ?? NO_ESCALATIONS,
-    metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {},
-      facts() {}, rateLimited() {} },
+    metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError: (error) => errors.push(error),
   });
   const stopControlPlane = async (): Promise<void> => {
