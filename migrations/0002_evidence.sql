@@ -54,7 +54,7 @@ create function evidence_form_problem(account_id text, kind text, at text, id te
   end
 $$;
 
--- What keeps an entry from following the one before it in its chain (-1, 32 zero bytes and '' before the first), or null.
+-- What keeps an entry from following the one before it in its chain, or null. Before the first: -1, 32 zero bytes, ''.
 create function evidence_chain_problem(
   seq bigint, prev bytea, at text, hash bytea, leaf_hash bytea,
   before_seq bigint, before_hash bytea, before_at text, latest text

@@ -13,7 +13,6 @@ import {
 } from '../core/limits.ts';
 import {
   type BatchAnswer,
-  batchAnswer,
   type ChargeAnswer,
   type EscalationWaitAnswer,
   escalationWaitAnswer,
@@ -25,7 +24,8 @@ import {
   INTERNAL_WAIT_PATH,
   type RateCharge,
 } from '../core/wire.ts';
-import { ControlLink, ControlPlaneAway } from './control-link.ts';
+import { readBatchAnswer } from './batch-answer.ts';
+import { type ControlAnswer, ControlLink, ControlPlaneAway } from './control-link.ts';
 
 interface WaitingAsk {
   readonly ask: GatewayAsk;
@@ -33,7 +33,8 @@ interface WaitingAsk {
   settled: boolean;
   readonly resolve: (answer: GatewayAnswer) => void;
   readonly reject: (error: ControlPlaneAway) => void;
-  readonly tried: Set<Lane>;
+  /** The control planes that it did not reach. */
+  tried: Set<Lane> | null;
 }
 
 interface WaitingOutcome {
@@ -49,11 +50,21 @@ interface WaitingCharge {
   readonly done: (answer: ChargeAnswer | null) => void;
 }
 
+/** One message under way. */
+interface Batch {
+  readonly startedMs: number;
+  readonly asks: readonly WaitingAsk[];
+  readonly outcomes: readonly WaitingOutcome[];
+  readonly charges: readonly WaitingCharge[];
+}
+
 export interface DecisionClientOptions {
   readonly controlPlanes: readonly string[];
   readonly secret: string;
   readonly timeoutMs: number;
   readonly batchMax?: number;
+  /** Told of every ask how long it took until it was answered or given up. */
+  readonly observeSeconds: (seconds: number) => void;
   readonly logWarning: (error: unknown, message: string) => void;
 }
 
@@ -66,31 +77,32 @@ export interface DecisionClientOptions {
  */
 export class DecisionClient {
   readonly #lanes: Lane[];
-  readonly #timeoutMs: number;
+  readonly #options: DecisionClientOptions;
 
   constructor(options: DecisionClientOptions) {
-    this.#timeoutMs = options.timeoutMs;
+    this.#options = options;
     this.#lanes = options.controlPlanes.map((address) => new Lane(address, options, this));
   }
 
   /** The answer to an ask; rejects with {@link ControlPlaneAway} when there is none in time. */
   ask(ask: GatewayAsk): Promise<GatewayAnswer> {
     return new Promise((resolve, reject) => {
-      const tried = new Set<Lane>();
-      this.route({ ask, startedMs: performance.now(), settled: false, resolve, reject, tried });
+      this.route({ ask, startedMs: performance.now(), settled: false, resolve, reject, tried: null });
     });
   }
 
   /** Sends an ask to the best control plane that it was not sent to yet. */
   route(waiting: WaitingAsk): void {
-    const lane = this.#pick(waiting.ask.token_hash, waiting.tried);
-    if (lane === null) {
-      waiting.settled = true;
-      waiting.reject(new ControlPlaneAway('no control plane can be reached', false));
-      return;
-    }
-    waiting.tried.add(lane);
-    lane.ask(waiting);
+    const lane = this.#pick(waiting.ask.token_hash, waiting.tried ?? NONE);
+    if (lane === null) this.refuse(waiting, new ControlPlaneAway('no control plane can be reached', false));
+    else lane.ask(waiting);
+  }
+
+  /** Gives up on an ask. */
+  refuse(waiting: WaitingAsk, error: ControlPlaneAway): void {
+    waiting.settled = true;
+    this.#options.observeSeconds((performance.now() - waiting.startedMs) / 1000);
+    waiting.reject(error);
   }
 
   /** Tells an outcome at once; resolves true when it is committed, false when it was given up on. */
@@ -113,7 +125,7 @@ export class DecisionClient {
     const lane = this.#pick(charge.token_hash ?? '', NONE) ?? this.#lanes[0]!;
     return new Promise((resolve) => {
       // The answer that waits for this is a refusal already: it goes without, rather than late.
-      const timer = setTimeout(() => resolve(null), this.#timeoutMs);
+      const timer = setTimeout(() => resolve(null), this.#options.timeoutMs);
       const done = (answer: ChargeAnswer | null): void => {
         clearTimeout(timer);
         resolve(answer);
@@ -203,7 +215,7 @@ class Lane {
   #outcomes: WaitingOutcome[] = [];
   #charges: WaitingCharge[] = [];
   readonly #late = new Map<WaitingOutcome, NodeJS.Timeout>();
-  readonly #inFlight = new Set<{ readonly startedMs: number; readonly asks: readonly WaitingAsk[] }>();
+  readonly #inFlight = new Set<Batch>();
   #scheduled = false;
   #closed = false;
   #linger: NodeJS.Timeout | null = null;
@@ -321,13 +333,12 @@ class Lane {
     const before = performance.now() - this.#options.timeoutMs;
     for (const waiting of asks) {
       if (waiting.settled || waiting.startedMs > before) continue;
-      waiting.settled = true;
-      waiting.reject(new ControlPlaneAway('the control plane did not decide in time', true));
+      this.#client.refuse(waiting, new ControlPlaneAway('the control plane did not decide in time', true));
     }
   }
 
   #send(asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
-    const batch = { startedMs: performance.now(), asks };
+    const batch: Batch = { startedMs: performance.now(), asks, outcomes, charges };
     this.#inFlight.add(batch);
     this.#watchStalls();
     const message = JSON.stringify({
@@ -335,27 +346,40 @@ class Lane {
       outcomes: outcomes.map(({ outcome }) => outcome),
       charges: charges.map(({ charge }) => charge),
     });
-    this.link
-      .post(INTERNAL_BATCH_PATH, message, LATE_ANSWER_MS)
-      .then(({ status, text }) => {
-        if (status !== 200) throw new ControlPlaneAway(`the control plane answered ${status}`, true);
-        const answer = readAnswer(text, asks.length, outcomes.length, charges.length);
-        this.away = false;
-        this.#inFlight.delete(batch);
-        this.#settle(answer, asks, outcomes, charges);
-      })
-      .catch((error: unknown) => {
-        this.#inFlight.delete(batch);
-        this.#fail(error, asks, outcomes, charges);
-      })
-      .finally(() => this.#flush());
+    this.link.post(INTERNAL_BATCH_PATH, message, LATE_ANSWER_MS).then(
+      (reply) => this.#received(batch, reply),
+      (error: unknown) => this.#lost(batch, error),
+    );
   }
 
-  #settle(answer: BatchAnswer, asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
+  #received(batch: Batch, reply: ControlAnswer): void {
+    let answer: BatchAnswer;
+    try {
+      answer = answerOf(batch, reply);
+    } catch (error) {
+      this.#lost(batch, error);
+      return;
+    }
+    this.away = false;
+    this.#inFlight.delete(batch);
+    // The next message leaves first, so that the control plane works on it while what is answered here is forwarded.
+    this.#flush();
+    this.#settle(batch, answer);
+  }
+
+  #lost(batch: Batch, error: unknown): void {
+    this.#inFlight.delete(batch);
+    this.#fail(batch, error);
+    this.#flush();
+  }
+
+  #settle({ asks, outcomes, charges }: Batch, answer: BatchAnswer): void {
+    const nowMs = performance.now();
     for (let i = 0; i < asks.length; i++) {
       const waiting = asks[i]!;
       if (!waiting.settled) {
         waiting.settled = true;
+        this.#options.observeSeconds((nowMs - waiting.startedMs) / 1000);
         waiting.resolve(answer.asks[i]!);
       } else {
         this.#undo(answer.asks[i]!, waiting.ask.token_hash);
@@ -383,18 +407,19 @@ class Lane {
     this.tell({ outcome, tokenHash, attempts: 0, done: null }, true);
   }
 
-  #fail(error: unknown, asks: WaitingAsk[], outcomes: WaitingOutcome[], charges: WaitingCharge[]): void {
+  #fail({ asks, outcomes, charges }: Batch, error: unknown): void {
     this.away = true;
     this.#options.logWarning(error, 'a control plane did not answer');
     const sent = !(error instanceof ControlPlaneAway) || error.sent;
     for (const waiting of asks) {
       if (waiting.settled) continue;
-      if (!sent) {
-        this.#client.route(waiting);
+      if (sent) {
+        this.#client.refuse(waiting, new ControlPlaneAway('the control plane did not answer', true, error));
         continue;
       }
-      waiting.settled = true;
-      waiting.reject(new ControlPlaneAway('the control plane did not answer', true, error));
+      waiting.tried ??= new Set();
+      waiting.tried.add(this);
+      this.#client.route(waiting);
     }
     for (const waiting of outcomes) this.#again(waiting);
     for (const waiting of charges) waiting.done(null);
@@ -425,10 +450,12 @@ function take<T>(queue: T[], count: number, keep: (rest: T[]) => void): T[] {
   return queue.slice(0, count);
 }
 
-function readAnswer(text: string, asks: number, outcomes: number, charges: number): BatchAnswer {
-  const parsed = batchAnswer.parse(JSON.parse(text));
-  if (parsed.asks.length !== asks || parsed.outcomes.length !== outcomes || parsed.charges.length !== charges) {
+function answerOf({ asks, outcomes, charges }: Batch, { status, text }: ControlAnswer): BatchAnswer {
+  if (status !== 200) throw new ControlPlaneAway(`the control plane answered ${status}`, true);
+  const answer = readBatchAnswer(text);
+  const { asks: decided, outcomes: written, charges: charged } = answer;
+  if (decided.length !== asks.length || written.length !== outcomes.length || charged.length !== charges.length) {
     throw new ControlPlaneAway('the control plane answered something else', true);
   }
-  return parsed;
+  return answer;
 }

@@ -51,6 +51,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     secret: options.internalSecret,
     timeoutMs: options.decisionTimeoutMs,
     batchMax,
+    observeSeconds: (seconds) => metrics.decisionSeconds(seconds),
     logWarning: options.logError,
   });
   const targets = new Targets({

@@ -76,6 +76,12 @@ export function discardRest(request: IncomingMessage): void {
   request.resume();
 }
 
+/** A `read` that is not answered yet. */
+interface WaitingRead {
+  readonly resolve: (body: Buffer | null) => void;
+  readonly reject: (error: Error) => void;
+}
+
 /**
  * Reads a body as it comes. `read` resolves with all of it, or null as soon as it is larger than the limit; what was
  * read stays, so that reading can go on with a larger limit, or the rest can be streamed.
@@ -88,37 +94,34 @@ export class BodyReader {
   #ended = false;
   #failed: Error | null = null;
   #released = false;
-  #wake: (() => void) | null = null;
+  #waiting: WaitingRead | null = null;
 
   constructor(request: IncomingMessage) {
     this.#request = request;
     request.on('data', this.#data);
     request.on('end', this.#end);
-    request.on('error', this.#error);
-    request.on('close', this.#close);
   }
 
-  async read(limit: number): Promise<Buffer | null> {
+  read(limit: number): Promise<Buffer | null> {
     this.#limit = limit;
-    if (!this.#ended && this.#size <= limit) this.#request.resume();
-    while (!this.#ended && this.#failed === null && this.#size <= limit) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    if (this.#failed !== null) throw this.#failed;
-    if (this.#size > limit) return null;
-    return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#progress();
+      if (this.#waiting !== null) this.#request.resume();
+    });
   }
 
-  /** Lets go of what was read, once the request is answered. */
-  readonly release = (): void => {
+  /** The request is answered or its agent left: lets go of what was read; a read that still waits fails. */
+  release(): void {
     if (this.#released) return;
     this.#released = true;
     buffered -= this.#size;
     this.#chunks.length = 0;
     this.#request.off('data', this.#data);
-  };
+    if (this.#ended) return;
+    this.#failed ??= new BodyAborted('the body ended too early');
+    this.#progress();
+  }
 
   /** What was read so far, then the rest as it comes; nothing is read twice. */
   async *stream(): AsyncGenerator<Buffer> {
@@ -135,33 +138,26 @@ export class BodyReader {
     if (buffered > BUFFERED_BODIES_MAX_BYTES) {
       const detail = 'This proxy holds too many request bodies at present.';
       this.#failed ??= new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
-      this.#request.pause();
-      this.#woken();
+    } else if (this.#size <= this.#limit) {
+      return;
     }
-    if (this.#size <= this.#limit) return;
     this.#request.pause();
-    this.#woken();
+    this.#progress();
   };
 
   readonly #end = (): void => {
     this.#ended = true;
-    this.#woken();
+    this.#progress();
   };
 
-  readonly #error = (error: Error): void => {
-    this.#failed ??= new BodyAborted('the body could not be read', { cause: error });
-    this.#woken();
-  };
-
-  readonly #close = (): void => {
-    if (this.#ended) return;
-    this.#failed ??= new BodyAborted('the body ended too early');
-    this.#woken();
-  };
-
-  #woken(): void {
-    const wake = this.#wake;
-    this.#wake = null;
-    wake?.();
+  /** Answers the read that waits, as soon as it can be. */
+  #progress(): void {
+    const waiting = this.#waiting;
+    if (waiting === null) return;
+    if (this.#failed === null && this.#size <= this.#limit && !this.#ended) return;
+    this.#waiting = null;
+    if (this.#failed !== null) waiting.reject(this.#failed);
+    else if (this.#size > this.#limit) waiting.resolve(null);
+    else waiting.resolve(this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks));
   }
 }

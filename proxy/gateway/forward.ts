@@ -38,6 +38,8 @@ export type ForwardDone = (outcome: GatewayOutcome['outcome'], seconds: number) 
 
 type Ending = Pick<GatewayOutcome, 'outcome' | 'cause'>;
 
+const NO_BYTES = Buffer.alloc(0);
+
 interface Controller {
   readonly rawHeaders?: unknown;
   abort(reason: Error): void;
@@ -51,7 +53,7 @@ interface Controller {
  * Small answers go back in one piece, others as they come, with back-pressure. A released amount is given back, and an
  * idempotency key's answer is stored, before the agent has the end of the answer. Redirects are not followed. The
  * stored credential is looked for in what comes back, and an answer that holds it goes no further.
- * Source: contract §7.
+ * Whoever calls says when the agent left (`agentGone`). Source: contract §7.
  */
 export function forward(
   target: Target,
@@ -59,7 +61,7 @@ export function forward(
   response: ServerResponse,
   sink: OutcomeSink,
   done: ForwardDone,
-): void {
+): { agentGone(): void } {
   const exchange = new Exchange(target, request, response, sink, done);
   target.pool.dispatch(
     {
@@ -70,6 +72,7 @@ export function forward(
     },
     exchange,
   );
+  return exchange;
 }
 
 class Exchange {
@@ -81,7 +84,8 @@ class Exchange {
   readonly #startedMs = performance.now();
   #controller: Controller | null = null;
   #status = 0;
-  #headers: [string, string][] = [];
+  /** Names and values in turn. */
+  #headers: string[] = [];
   #length: number | null = null;
   /** What is held back: all of an answer that must wait, or the last piece of one whose end must. */
   #held: Buffer[] = [];
@@ -93,7 +97,7 @@ class Exchange {
   #complete = false;
   #kept: Buffer[] | null;
   #keptBytes = 0;
-  #tail = Buffer.alloc(0);
+  #tail: Buffer = NO_BYTES;
   #ended = false;
   #stall: NodeJS.Timeout | null = null;
 
@@ -131,12 +135,11 @@ class Exchange {
       this.#stopLeak(controller);
       return;
     }
-    // Its 'close' is over already where the agent left before the target began to answer.
+    // Where the agent left before the target began to answer.
     if (this.#response.destroyed) {
-      this.#agentGone();
+      this.agentGone();
       return;
     }
-    this.#response.on('close', this.#agentGone);
     if (contentLength !== null && contentLength <= SMALL_ANSWER_BYTES) return;
     if (!this.#releases) this.#stream();
     else if (this.#kept === null) this.#settleFirst(controller);
@@ -187,7 +190,6 @@ class Exchange {
   onResponseError(_controller: unknown, error: Error): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#response.off('close', this.#agentGone);
     if (this.#settled) return void this.#response.destroy();
     const [ending, problem] = failureOf(error, this.#controller !== null);
     this.#report(ending);
@@ -213,21 +215,27 @@ class Exchange {
   /** Lets the target wait for an agent that reads slowly; one that does not read at all is let go. */
   #pause(controller: Controller): void {
     controller.pause();
-    this.#response.once('drain', this.#resume);
+    this.#response.once('drain', () => this.#resume());
     this.#stall = setTimeout(() => this.#response.destroy(), AGENT_STALL_MS).unref();
   }
 
-  readonly #resume = (): void => {
-    if (this.#stall !== null) clearTimeout(this.#stall);
+  #resume(): void {
+    if (this.#stall === null) return;
+    clearTimeout(this.#stall);
     this.#stall = null;
     this.#controller?.resume();
-  };
+  }
 
-  /** The agent left while the answer came: under a key it is read to its end, for whoever repeats the request. */
-  readonly #agentGone = (): void => {
+  /**
+   * The agent left: an answer that comes is not read on, unless it is kept under a key for whoever repeats the request.
+   *
+   * Before the target has begun to answer nothing changes: how it ends has to be known.
+   */
+  agentGone(): void {
+    if (this.#status === 0) return;
     this.#resume();
     if (!this.#ended && !this.#waiting && this.#kept === null) this.#leave();
-  };
+  }
 
   /** Ends the answer that nobody reads: the target has answered, and its status says how. */
   #leave(): void {
@@ -271,7 +279,7 @@ class Exchange {
   #writeHead(): boolean {
     if (this.#response.destroyed || this.#response.headersSent) return false;
     const headers = frameHeaders(this.#request.frame);
-    for (const [name, value] of this.#headers) headers.push(name, value);
+    for (const part of this.#headers) headers.push(part);
     try {
       this.#response.writeHead(this.#status, headers);
       return true;
@@ -283,7 +291,6 @@ class Exchange {
   }
 
   #finish(): void {
-    this.#response.off('close', this.#agentGone);
     this.#resume();
     if (!this.#streaming && !this.#writeHead()) return;
     if (this.#response.destroyed) return;
@@ -323,7 +330,6 @@ class Exchange {
   /** An answer that holds the stored credential goes no further; what the target did is told by its status. */
   #stopLeak(controller: Controller): void {
     this.#ended = true;
-    this.#response.off('close', this.#agentGone);
     controller.abort(new errors.InformationalError('the answer holds the stored credential'));
     this.#kept = null;
     if (this.#settled) return void this.#response.destroy();
@@ -358,7 +364,8 @@ class Exchange {
     return {
       account_id: this.#request.accountId,
       receipt_id: this.#request.receiptId,
-      ...ending,
+      outcome: ending.outcome,
+      cause: ending.cause,
       target_status: this.#status === 0 ? null : this.#status,
       answer: this.#request.keepAnswer ? this.#stored(ending, problem) : null,
     };
@@ -373,7 +380,7 @@ class Exchange {
       return { status: problem.status, headers, body: Buffer.from(JSON.stringify(body)).toString('base64') };
     }
     const body = this.#kept === null ? null : Buffer.concat(this.#kept).toString('base64');
-    return { status: this.#status, headers: this.#headers, body };
+    return { status: this.#status, headers: pairs(this.#headers), body };
   }
 
   #report(ending: Ending): void {
@@ -387,10 +394,19 @@ function bare(value: string): string {
   return secret.length >= CREDENTIAL_SCAN_MIN_BYTES ? secret : value;
 }
 
+const BOOKED: Ending = { outcome: 'booked', cause: 'answered' };
+const RELEASED: Ending = { outcome: 'released', cause: 'answered' };
+const UNKNOWN: Ending = { outcome: 'unknown', cause: 'answered' };
+
 function endingOf(status: number): Ending {
-  if (status >= 200 && status < 400) return { outcome: 'booked', cause: 'answered' };
-  if (status >= 400 && status < 500) return { outcome: 'released', cause: 'answered' };
-  return { outcome: 'unknown', cause: 'answered' };
+  if (status >= 200 && status < 400) return BOOKED;
+  return status >= 400 && status < 500 ? RELEASED : UNKNOWN;
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  const headers: [string, string][] = [];
+  for (let i = 0; i < flat.length; i += 2) headers.push([flat[i]!, flat[i + 1]!]);
+  return headers;
 }
 
 /** `started`: the request was handed to an open connection; before that not a byte of it was written. */

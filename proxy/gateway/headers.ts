@@ -1,67 +1,73 @@
 import { PREFER_WAIT_MAX_SECONDS } from '../../core/limits.ts';
 import { isSecretToken } from '../../core/secret-token.ts';
 
-/** What a gateway request's headers say about it; `problem` names a header that is repeated. */
-export interface RequestHead {
-  readonly repeated: string | null;
-  readonly authorization: string | null;
-  readonly contentType: string | null;
-  readonly contentLength: string | null;
-  readonly contentEncoding: string | null;
-  readonly transferEncoding: string | null;
-  readonly idempotencyKey: string | null;
-  readonly escalationToken: string | null;
-  readonly prefer: string | null;
-  readonly trailer: boolean;
+/** What a gateway request's headers say about it; `repeated` names one that two parsers could read differently. */
+export class RequestHead {
+  repeated: string | null = null;
+  host: string | null = null;
+  authorization: string | null = null;
+  contentType: string | null = null;
+  contentLength: string | null = null;
+  contentEncoding: string | null = null;
+  transferEncoding: string | null = null;
+  idempotencyKey: string | null = null;
+  escalationToken: string | null = null;
+  prefer: string | null = null;
+  trailer = false;
   /** Lower-case names that `Connection` lists. */
-  readonly hopByHop: ReadonlySet<string> | null;
-}
+  hopByHop: Set<string> | null = null;
 
-/** Headers that may occur once; two of them could be read differently by two parsers. */
-const SINGLE: ReadonlyMap<string, keyof RequestHead> = new Map([
-  ['authorization', 'authorization'],
-  ['content-type', 'contentType'],
-  ['content-length', 'contentLength'],
-  ['content-encoding', 'contentEncoding'],
-  ['transfer-encoding', 'transferEncoding'],
-  ['idempotency-key', 'idempotencyKey'],
-  ['x-service-escalation-token', 'escalationToken'],
-] as const);
+  /** Takes one header in, by its lower-case name. */
+  take(name: string, value: string): void {
+    switch (name) {
+      case 'host':
+        this.host = this.#single(name, this.host, value);
+        break;
+      case 'authorization':
+        this.authorization = this.#single(name, this.authorization, value);
+        break;
+      case 'content-type':
+        this.contentType = this.#single(name, this.contentType, value);
+        break;
+      case 'content-length':
+        this.contentLength = this.#single(name, this.contentLength, value);
+        break;
+      case 'content-encoding':
+        this.contentEncoding = this.#single(name, this.contentEncoding, value);
+        break;
+      case 'transfer-encoding':
+        this.transferEncoding = this.#single(name, this.transferEncoding, value);
+        break;
+      case 'idempotency-key':
+        this.idempotencyKey = this.#single(name, this.idempotencyKey, value);
+        break;
+      case 'x-service-escalation-token':
+        this.escalationToken = this.#single(name, this.escalationToken, value);
+        break;
+      case 'prefer':
+        this.prefer = this.prefer === null ? value : `${this.prefer}, ${value}`;
+        break;
+      case 'trailer':
+        this.trailer = true;
+        break;
+      case 'connection':
+        this.hopByHop = listed(value, this.hopByHop);
+        break;
+    }
+  }
+
+  /** The value of a header that may occur once. */
+  #single(name: string, known: string | null, value: string): string {
+    if (known !== null) this.repeated = name;
+    return known ?? value;
+  }
+}
 
 /** Reads a request's raw headers in one pass. */
 export function readHead(raw: readonly string[]): RequestHead {
-  const head: Record<string, unknown> = {
-    repeated: null,
-    authorization: null,
-    contentType: null,
-    contentLength: null,
-    contentEncoding: null,
-    transferEncoding: null,
-    idempotencyKey: null,
-    escalationToken: null,
-    prefer: null,
-    trailer: false,
-    hopByHop: null,
-  };
-  let hosts = 0;
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i]!.toLowerCase();
-    const member = SINGLE.get(name);
-    if (member !== undefined) {
-      if (head[member] !== null) head['repeated'] = name;
-      else head[member] = raw[i + 1]!;
-    } else if (name === 'host') {
-      hosts += 1;
-      if (hosts > 1) head['repeated'] = name;
-    } else if (name === 'prefer') {
-      head['prefer'] = head['prefer'] === null ? raw[i + 1]! : `${String(head['prefer'])}, ${raw[i + 1]!}`;
-    } else if (name === 'trailer') {
-      head['trailer'] = true;
-    } else if (name === 'connection') {
-      head['hopByHop'] = listed(raw[i + 1]!, head['hopByHop'] as Set<string> | null);
-    }
-  }
-  return head as unknown as RequestHead;
+  const head = new RequestHead();
+  for (let i = 0; i < raw.length; i += 2) head.take(raw[i]!.toLowerCase(), raw[i + 1]!);
+  return head;
 }
 
 function listed(value: string, known: Set<string> | null): Set<string> | null {
@@ -171,12 +177,12 @@ const NOT_RETURNED: ReadonlySet<string> = new Set([
   'cache-control',
 ]);
 
-/** The target's headers as they go to the agent, and whether one of them holds `credential`. */
+/** The target's headers as they go to the agent (names and values in turn), and whether one holds `credential`. */
 export function returnedHeaders(
   raw: readonly (Buffer | string)[],
   credential: string | null,
-): { readonly headers: [string, string][]; readonly contentLength: number | null; readonly leaks: boolean } {
-  const headers: [string, string][] = [];
+): { readonly headers: string[]; readonly contentLength: number | null; readonly leaks: boolean } {
+  const headers: string[] = [];
   const named = connectionNames(raw);
   let contentLength: number | null = null;
   let leaks = false;
@@ -187,7 +193,7 @@ export function returnedHeaders(
     if (NOT_RETURNED.has(lower) || isOurs(lower) || named?.has(lower)) continue;
     if (lower === 'content-length') contentLength = Number(value);
     if (credential !== null && value.includes(credential)) leaks = true;
-    headers.push([name, value]);
+    headers.push(name, value);
   }
   return { headers, contentLength, leaks };
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
 import {
@@ -9,19 +8,28 @@ import {
   MAPPING_ROUNDS_MAX,
   WAITING_REQUESTS_MAX,
 } from '../../core/limits.ts';
-import { isSecretToken, secretHash } from '../../core/secret-token.ts';
-import { needsBody, type Reading, type RequestBody, readValues } from '../../core/tool-mapping.ts';
-import { isGatewayMethod, type QueryParams, readQuery, readToolPath, toolName } from '../../core/tool-name.ts';
+import { secretHash } from '../../core/secret-token.ts';
+import { type Reading, readValues } from '../../core/tool-mapping.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
 import type { DecisionClient } from '../decision-client.ts';
 import type { ProxyMetrics } from '../metrics.ts';
 import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendProblem, sendReplay } from './answers.ts';
-import { BodyAborted, type BodyKind, BodyReader, bodyKind, parseBody } from './body.ts';
+import { BodyAborted } from './body.ts';
+import {
+  type Arrival,
+  addressOf,
+  bodyDigest,
+  bodyWithin,
+  type Exchange,
+  readExchange,
+  takeBody,
+  takeLargeBody,
+} from './exchange.ts';
 import { type ForwardRequest, forward } from './forward.ts';
-import { forwardedHeaders, gatewayToken, preferredWait, type RequestHead, readHead } from './headers.ts';
+import { forwardedHeaders, gatewayToken, preferredWait } from './headers.ts';
 import type { HeldMapping, Mappings } from './mappings.ts';
-import type { Prepared, Target, Targets } from './targets.ts';
+import type { Target, Targets } from './targets.ts';
 
 /** The prefix of the gateway path (interface.md). */
 const GATEWAY_PREFIX = '/api/gateway/http/';
@@ -40,8 +48,6 @@ export function gatewayPrefix(request: IncomingMessage): string | null {
   const own = !url.startsWith('/') || OWN_PATHS.some((path) => url.startsWith(path));
   return !own && /^bearer gwt_/i.test(request.headers.authorization ?? '') ? '/' : null;
 }
-const EMPTY_SHA256 = hash('sha256', '', 'hex');
-const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 export interface GatewayDependencies {
   readonly decisions: DecisionClient;
@@ -53,33 +59,7 @@ export interface GatewayDependencies {
   readonly logError: (error: unknown, message: string) => void;
 }
 
-/** One request as far as it was read; the parts that are not final are filled in on the way. */
-interface Exchange {
-  readonly prefix: string;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly requestId: string;
-  readonly head: RequestHead;
-  readonly tokenHash: string;
-  readonly address: string;
-  readonly method: string;
-  readonly path: string;
-  readonly query: string;
-  readonly queryParams: QueryParams;
-  readonly name: string;
-  readonly kind: BodyKind;
-  readonly reader: BodyReader | null;
-  readonly keyHash: string | null;
-  escalationHash: string | null;
-  /** The whole body; null while it is not read, or when it streams. */
-  bytes: Buffer | null;
-  body: RequestBody;
-  streams: boolean;
-  /** The target that was held when it was last asked. */
-  heldTarget: Prepared | null;
-  /** When a request that prefers to wait is answered at last, in milliseconds of the monotonic clock. */
-  waitUntilMs: number | null;
-}
+function ignore(): void {}
 
 /** The gateway: decides about every request that {@link gatewayPrefix} names, forwards only on allow (contract §7). */
 export class Gateway {
@@ -99,82 +79,57 @@ export class Gateway {
 
   /** Answers one request; never throws. */
   handle(request: IncomingMessage, response: ServerResponse, prefix: string): void {
-    const requestId = newRequestId();
+    const arrival: Arrival = { request, response, requestId: newRequestId(), prefix, exchange: null };
     this.#inFlight += 1;
-    response.once('close', () => {
-      this.#inFlight -= 1;
-    });
+    response.on('close', () => this.#closed(arrival.exchange));
     // A socket that breaks while an answer is written is the agent's affair.
-    response.on('error', () => {});
-    this.#answer(request, response, { requestId, prefix }).catch((error: unknown) => {
-      void this.#fail(request, response, requestId, error);
-    });
+    response.on('error', ignore);
+    this.#answer(arrival).catch((error: unknown) => this.#fail(arrival, error));
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, how: Naming): Promise<void> {
+  /** The request is answered, or its agent left. */
+  #closed(exchange: Exchange | null): void {
+    this.#inFlight -= 1;
+    if (exchange === null) return;
+    const { tokenHash, reader, forwarding } = exchange;
+    const left = (this.#perToken.get(tokenHash) ?? 1) - 1;
+    if (left > 0) this.#perToken.set(tokenHash, left);
+    else this.#perToken.delete(tokenHash);
+    reader?.release();
+    forwarding?.agentGone();
+  }
+
+  async #answer(arrival: Arrival): Promise<void> {
     if (this.#inFlight > IN_FLIGHT_MAX) {
       throw new ProblemError('overloaded', 'This proxy has too many requests in flight.', { retryAfterSeconds: 1 });
     }
-    const exchange = readExchange(request, response, how);
+    const exchange = readExchange(arrival);
     this.#countToken(exchange);
-    const held = await this.#readBody(exchange);
-    if (held.answer !== null) return this.#settle(exchange, held.answer);
-    await this.#settle(exchange, await this.#ask(exchange, held.mapping));
+    // What is counted, and only that, is let go of when the response closes.
+    arrival.exchange = exchange;
+    let mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
+    const limit = mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES;
+    const bytes = await bodyWithin(exchange, limit);
+    if (bytes !== null) {
+      takeBody(exchange, bytes);
+    } else {
+      // Larger than what is read unasked, or than a mapping allows that may be an old one: what the mapping says now
+      // decides whether it is read, streamed or refused.
+      const answer = await this.#decide(exchange, null, null);
+      if (answer.answer !== 'mapping') return this.#settle(exchange, answer);
+      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
+      await takeLargeBody(exchange, mapping);
+    }
+    return this.#settle(exchange, await this.#ask(exchange, mapping));
   }
 
-  /** Bounds what one token may have in flight, until the request is answered; then its body is forgotten as well. */
-  #countToken({ tokenHash, reader, response }: Exchange): void {
+  /** Bounds what one token may have in flight, until the request is answered. */
+  #countToken({ tokenHash }: Exchange): void {
     const count = this.#perToken.get(tokenHash) ?? 0;
     if (count >= IN_FLIGHT_PER_TOKEN_MAX) {
       throw new ProblemError('overloaded', 'This token has too many requests in flight.', { retryAfterSeconds: 1 });
     }
     this.#perToken.set(tokenHash, count + 1);
-    response.once('close', () => {
-      const left = (this.#perToken.get(tokenHash) ?? 1) - 1;
-      if (left > 0) this.#perToken.set(tokenHash, left);
-      else this.#perToken.delete(tokenHash);
-      reader?.release();
-    });
-  }
-
-  /** Reads the body as far as the decision needs it; may have to ask for the mapping first, and be answered then. */
-  async #readBody(exchange: Exchange): Promise<{ mapping: HeldMapping | null; answer: GatewayAnswer | null }> {
-    const { reader, head, kind } = exchange;
-    let mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
-    if (reader === null) {
-      exchange.bytes = Buffer.alloc(0);
-      return { mapping, answer: null };
-    }
-    const announced = head.contentLength === null ? null : Number(head.contentLength);
-    let limit = mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES;
-    let bytes = announced !== null && announced > limit ? null : await reader.read(limit);
-    if (bytes === null) {
-      // Larger than what is read unasked, or than a mapping allows that may be an old one: what the mapping says now
-      // decides whether it is read, streamed or refused.
-      const answer = await this.#decide(exchange, null, null);
-      if (answer.answer !== 'mapping') return { mapping, answer };
-      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
-      limit = mapping.compiled.mapping.body_limit_bytes;
-      bytes = announced !== null && announced > limit ? null : await reader.read(limit);
-    }
-    if (exchange.request.rawTrailers.length > 0) {
-      throw new ProblemError('trailers_refused', 'Send the request without trailers.');
-    }
-    if (bytes !== null) {
-      exchange.bytes = bytes;
-      exchange.body = parseBody(kind, bytes);
-      return { mapping, answer: null };
-    }
-    if (kind !== 'opaque' || mapping === null || needsBody(mapping.compiled.mapping)) {
-      throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
-    }
-    if (exchange.keyHash !== null) {
-      const detail = 'An Idempotency-Key cannot be used with a body that streams: a repeat could not be compared.';
-      throw new ProblemError('malformed_request', detail);
-    }
-    exchange.streams = true;
-    exchange.body = { kind: 'opaque' };
-    return { mapping, answer: null };
   }
 
   /** Asks until the values were read by the current mapping. */
@@ -213,13 +168,10 @@ export class Gateway {
       config_version: exchange.heldTarget?.config.version ?? 0,
       budget_ms: this.#deps.decisionTimeoutMs,
     };
-    const started = performance.now();
-    return this.#deps.decisions.ask(ask).finally(() => {
-      this.#deps.metrics.decisionSeconds((performance.now() - started) / 1000);
-    });
+    return this.#deps.decisions.ask(ask);
   }
 
-  async #settle(exchange: Exchange, answer: GatewayAnswer): Promise<void> {
+  #settle(exchange: Exchange, answer: GatewayAnswer): void | Promise<void> {
     const { response, requestId } = exchange;
     switch (answer.answer) {
       case 'allow':
@@ -264,7 +216,7 @@ export class Gateway {
       decisions.tellLater(notForwarded(answer), tokenHash);
       throw error;
     }
-    forward(ready.target, ready.request, response, decisions, metrics.forwarded);
+    exchange.forwarding = forward(ready.target, ready.request, response, decisions, metrics.forwarded);
   }
 
   async #escalate(exchange: Exchange, answer: GatewayAnswer & { answer: 'escalate' }): Promise<void> {
@@ -317,7 +269,7 @@ export class Gateway {
     }
   }
 
-  async #fail(request: IncomingMessage, response: ServerResponse, requestId: string, error: unknown): Promise<void> {
+  async #fail({ request, response, requestId }: Arrival, error: unknown): Promise<void> {
     if (error instanceof BodyAborted || response.destroyed) {
       response.destroy();
       return;
@@ -386,78 +338,6 @@ function forwardRequest(
   };
 }
 
-interface Naming {
-  readonly requestId: string;
-  readonly prefix: string;
-}
-
-function readExchange(request: IncomingMessage, response: ServerResponse, { requestId, prefix }: Naming): Exchange {
-  const method = request.method ?? '';
-  if (request.httpVersionMajor !== 1) throw new ProblemError('malformed_request', 'HTTP/1.1 is spoken here.');
-  if (!isGatewayMethod(method)) throw new ProblemError('method_not_allowed', 'This method is not forwarded.');
-  const url = request.url ?? '';
-  const mark = url.indexOf('?');
-  const path = readToolPath(url.slice(prefix.length, mark < 0 ? undefined : mark));
-  if (!path.ok) throw new ProblemError('ambiguous_path', path.message);
-  const query = readQuery(mark < 0 ? '' : url.slice(mark + 1));
-  if (!query.ok) throw new ProblemError('ambiguous_query', query.message);
-  if (mark === url.length - 1 && mark >= 0)
-    throw new ProblemError('ambiguous_query', 'The query is empty: leave out the ?.');
-  const head = readHead(request.rawHeaders);
-  if (head.repeated !== null) throw new ProblemError('repeated_header', `The header ${head.repeated} is repeated.`);
-  if (head.trailer) throw new ProblemError('trailers_refused', 'Send the request without trailers.');
-  const token = gatewayToken(head.authorization);
-  if (token === null) {
-    throw new ProblemError(
-      'unauthenticated',
-      'Send `Authorization: Bearer gwt_…` with the token of a gateway instance.',
-    );
-  }
-  const kind = bodyKind(head);
-  return {
-    prefix,
-    request,
-    response,
-    requestId,
-    head,
-    tokenHash: secretHash(token),
-    address: addressOf(request),
-    method,
-    path: path.path,
-    query: query.query,
-    queryParams: query.params,
-    name: toolName(method, path.path),
-    kind,
-    reader: kind === 'none' ? null : new BodyReader(request),
-    keyHash: idempotencyKeyHash(head.idempotencyKey),
-    escalationHash: escalationTokenHash(head.escalationToken),
-    bytes: null,
-    body: { kind: 'none' },
-    streams: false,
-    heldTarget: null,
-    waitUntilMs: null,
-  };
-}
-
-function idempotencyKeyHash(key: string | null): string | null {
-  if (key === null) return null;
-  if (!IDEMPOTENCY_KEY.test(key)) {
-    throw new ProblemError('malformed_request', 'An Idempotency-Key is 1 to 255 visible ASCII characters.');
-  }
-  return secretHash(key);
-}
-
-function escalationTokenHash(token: string | null): string | null {
-  if (token === null) return null;
-  // A token that cannot be one is unknown, which is a decision (MD-402) and not a malformed request.
-  return isSecretToken(token, 'etk') ? secretHash(token) : secretHash(`not a token: ${token}`);
-}
-
-function bodyDigest(exchange: Exchange): string | null {
-  if (exchange.bytes === null) return null;
-  return exchange.bytes.length === 0 ? EMPTY_SHA256 : hash('sha256', exchange.bytes, 'hex');
-}
-
 function read(exchange: Exchange, mapping: HeldMapping): Reading {
   const { path, queryParams, body } = exchange;
   return readValues(mapping.compiled, { path, queryParams, body });
@@ -466,10 +346,6 @@ function read(exchange: Exchange, mapping: HeldMapping): Reading {
 function announcedLength(exchange: Exchange, length: number | null, hasBody: boolean): number | null {
   if (length !== null) return hasBody ? length : null;
   return exchange.head.contentLength === null ? null : Number(exchange.head.contentLength);
-}
-
-function addressOf(request: IncomingMessage): string {
-  return request.socket.remoteAddress ?? 'unknown';
 }
 
 function problemOf(error: unknown): ProblemError {

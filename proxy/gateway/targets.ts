@@ -14,7 +14,6 @@ import { type GuardOptions, guardedConnector } from './target-guard.ts';
 export interface Target {
   readonly config: TargetConfig;
   readonly pool: Pool;
-  readonly host: string;
   readonly basePath: string;
 }
 
@@ -30,7 +29,7 @@ export interface Prepared extends Omit<Target, 'pool'> {
 function prepare(config: TargetConfig): Prepared {
   const url = new URL(config.url);
   const basePath = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
-  return { config, origin: url.origin, host: url.host, basePath };
+  return { config, origin: url.origin, basePath };
 }
 
 /** Connections to targets by origin, and the configuration of instances by token and version; both bounded. */
@@ -61,7 +60,9 @@ export class Targets {
    */
   of(tokenHash: string, sent: TargetConfig | null, held: Prepared | null): Target | null {
     const used = sent === null ? held : this.#learn(tokenHash, sent);
-    return used === null ? null : { ...used, pool: this.#pool(used.origin) };
+    if (used === null) return null;
+    const { config, origin, basePath } = used;
+    return { config, basePath, pool: this.#pool(origin) };
   }
 
   #learn(tokenHash: string, sent: TargetConfig): Prepared | null {
