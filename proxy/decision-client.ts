@@ -27,12 +27,17 @@ import {
 import { readBatchAnswer } from './batch-answer.ts';
 import { type ControlAnswer, ControlLink, ControlPlaneAway } from './control-link.ts';
 
-interface WaitingAsk {
-  readonly ask: GatewayAsk;
-  readonly startedMs: number;
-  settled: boolean;
+/** Whoever waits for a decision; one of the two is called, once, and must not throw. */
+export interface AskWaiter {
   readonly resolve: (answer: GatewayAnswer) => void;
   readonly reject: (error: ControlPlaneAway) => void;
+}
+
+interface WaitingAsk {
+  readonly ask: GatewayAsk;
+  readonly waiter: AskWaiter;
+  readonly startedMs: number;
+  settled: boolean;
   /** The control planes that it did not reach. */
   tried: Set<Lane> | null;
 }
@@ -84,11 +89,9 @@ export class DecisionClient {
     this.#lanes = options.controlPlanes.map((address) => new Lane(address, options, this));
   }
 
-  /** The answer to an ask; rejects with {@link ControlPlaneAway} when there is none in time. */
-  ask(ask: GatewayAsk): Promise<GatewayAnswer> {
-    return new Promise((resolve, reject) => {
-      this.route({ ask, startedMs: performance.now(), settled: false, resolve, reject, tried: null });
-    });
+  /** Asks; there is an answer, or a {@link ControlPlaneAway} when none comes in time. */
+  ask(ask: GatewayAsk, waiter: AskWaiter): void {
+    this.route({ ask, waiter, startedMs: performance.now(), settled: false, tried: null });
   }
 
   /** Sends an ask to the best control plane that it was not sent to yet. */
@@ -102,7 +105,7 @@ export class DecisionClient {
   refuse(waiting: WaitingAsk, error: ControlPlaneAway): void {
     waiting.settled = true;
     this.#options.observeSeconds((performance.now() - waiting.startedMs) / 1000);
-    waiting.reject(error);
+    waiting.waiter.reject(error);
   }
 
   /** Tells an outcome at once; resolves true when it is committed, false when it was given up on. */
@@ -189,11 +192,12 @@ export class DecisionClient {
   /** Rendezvous hashing: every proxy sends a token to the same control plane while that one is there. */
   #pick(tokenHash: string, tried: ReadonlySet<Lane>): Lane | null {
     if (this.#lanes.length === 1) return tried.size === 0 ? this.#lanes[0]! : null;
+    const key = wordOf(tokenHash);
     let best: Lane | null = null;
-    let bestScore = '';
+    let bestScore = -1;
     for (const lane of this.#lanes) {
       if (tried.has(lane)) continue;
-      const score = `${lane.away ? 0 : 1}${hash('sha256', tokenHash + lane.link.address, 'hex')}`;
+      const score = mixed(key ^ lane.salt) + (lane.away ? 0 : 2 ** 32);
       if (score <= bestScore) continue;
       best = lane;
       bestScore = score;
@@ -204,9 +208,23 @@ export class DecisionClient {
 
 const NONE: ReadonlySet<Lane> = new Set();
 
+/** The first 32 bits of a hash in hex; 0 where there is none. */
+function wordOf(hex: string): number {
+  return Number.parseInt(hex.slice(0, 8), 16) | 0;
+}
+
+/** 32 bits of which each depends on all that went in (MurmurHash3's finaliser): what goes in is random already. */
+function mixed(word: number): number {
+  let mix = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
+  mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
+  return (mix ^ (mix >>> 16)) >>> 0;
+}
+
 /** The queue to one control plane. */
 class Lane {
   readonly link: ControlLink;
+  /** Sets this control plane apart from others for the same token, alike in every proxy. */
+  readonly salt: number;
   away = false;
   readonly #client: DecisionClient;
   readonly #options: DecisionClientOptions;
@@ -223,6 +241,7 @@ class Lane {
 
   constructor(address: string, options: DecisionClientOptions, client: DecisionClient) {
     this.link = new ControlLink(address, options.secret);
+    this.salt = wordOf(hash('sha256', address, 'hex'));
     this.#options = options;
     this.#client = client;
     this.#asksMax = Math.min(BATCH_ASKS_MAX, options.batchMax ?? BATCH_ASKS_MAX);
@@ -380,7 +399,7 @@ class Lane {
       if (!waiting.settled) {
         waiting.settled = true;
         this.#options.observeSeconds((nowMs - waiting.startedMs) / 1000);
-        waiting.resolve(answer.asks[i]!);
+        waiting.waiter.resolve(answer.asks[i]!);
       } else {
         this.#undo(answer.asks[i]!, waiting.ask.token_hash);
       }

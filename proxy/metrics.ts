@@ -5,6 +5,14 @@ const BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
+// One object each, not one for every request.
+const GATEWAY = { path: 'gateway' };
+const OUTCOMES: Readonly<Record<GatewayOutcome['outcome'], { outcome: string }>> = {
+  booked: { outcome: 'booked' },
+  released: { outcome: 'released' },
+  unknown: { outcome: 'unknown' },
+};
+
 /** The proxy's metrics (design §9): base units, labels with few values. */
 export class ProxyMetrics {
   readonly registry = new Registry();
@@ -51,11 +59,12 @@ export class ProxyMetrics {
   }
 
   decisionSeconds(seconds: number): void {
-    this.#decision.observe({ path: 'gateway' }, seconds);
+    this.#decision.observe(GATEWAY, seconds);
   }
 
   readonly forwarded = (outcome: GatewayOutcome['outcome'], seconds: number): void => {
-    this.#forward.observe({ outcome }, seconds);
-    this.#outcomes.inc({ outcome });
+    const labels = OUTCOMES[outcome];
+    this.#forward.observe(labels, seconds);
+    this.#outcomes.inc(labels);
   };
 }

@@ -76,14 +76,14 @@ export function discardRest(request: IncomingMessage): void {
   request.resume();
 }
 
-/** A `read` that is not answered yet. */
-interface WaitingRead {
+/** Whoever waits for a body; one of the two is called, once. */
+export interface BodyWaiter {
   readonly resolve: (body: Buffer | null) => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
- * Reads a body as it comes. `read` resolves with all of it, or null as soon as it is larger than the limit; what was
+ * Reads a body as it comes. `read` is answered with all of it, or null as soon as it is larger than the limit; what was
  * read stays, so that reading can go on with a larger limit, or the rest can be streamed.
  */
 export class BodyReader {
@@ -94,7 +94,7 @@ export class BodyReader {
   #ended = false;
   #failed: Error | null = null;
   #released = false;
-  #waiting: WaitingRead | null = null;
+  #waiting: BodyWaiter | null = null;
 
   constructor(request: IncomingMessage) {
     this.#request = request;
@@ -102,13 +102,11 @@ export class BodyReader {
     request.on('end', this.#end);
   }
 
-  read(limit: number): Promise<Buffer | null> {
+  read(limit: number, waiter: BodyWaiter): void {
     this.#limit = limit;
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-      this.#progress();
-      if (this.#waiting !== null) this.#request.resume();
-    });
+    this.#waiting = waiter;
+    this.#progress();
+    if (this.#waiting !== null) this.#request.resume();
   }
 
   /** The request is answered or its agent left: lets go of what was read; a read that still waits fails. */

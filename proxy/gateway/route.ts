@@ -10,9 +10,9 @@ import {
 } from '../../core/limits.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import { type Reading, readValues } from '../../core/tool-mapping.ts';
-import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../core/wire.ts';
+import type { GatewayAnswer, GatewayAsk, GatewayOutcome, ToolUpdate } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
-import type { DecisionClient } from '../decision-client.ts';
+import type { AskWaiter, DecisionClient } from '../decision-client.ts';
 import type { ProxyMetrics } from '../metrics.ts';
 import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendProblem, sendReplay } from './answers.ts';
 import { BodyAborted } from './body.ts';
@@ -59,6 +59,9 @@ export interface GatewayDependencies {
   readonly logError: (error: unknown, message: string) => void;
 }
 
+/** What an answer needs to be given: of a request that was read as of one that was not. */
+type Answerable = Pick<Arrival, 'request' | 'response' | 'requestId'>;
+
 function ignore(): void {}
 
 /** The gateway: decides about every request that {@link gatewayPrefix} names, forwards only on allow (contract §7). */
@@ -84,7 +87,21 @@ export class Gateway {
     response.on('close', () => this.#closed(arrival.exchange));
     // A socket that breaks while an answer is written is the agent's affair.
     response.on('error', ignore);
-    this.#answer(arrival).catch((error: unknown) => this.#fail(arrival, error));
+    this.#step(arrival, () => this.#start(arrival));
+  }
+
+  /**
+   * Takes one step towards an answer; what goes wrong in it is answered as well.
+   *
+   * The usual way (a body that fits, a mapping that is current) is walked in callbacks: that the steps follow each
+   * other without promises saves more than any of them costs.
+   */
+  #step(arrival: Answerable, step: () => void | Promise<void>): void {
+    try {
+      step()?.catch((error: unknown) => this.#fail(arrival, error));
+    } catch (error) {
+      void this.#fail(arrival, error);
+    }
   }
 
   /** The request is answered, or its agent left. */
@@ -99,7 +116,7 @@ export class Gateway {
     forwarding?.agentGone();
   }
 
-  async #answer(arrival: Arrival): Promise<void> {
+  #start(arrival: Arrival): void {
     if (this.#inFlight > IN_FLIGHT_MAX) {
       throw new ProblemError('overloaded', 'This proxy has too many requests in flight.', { retryAfterSeconds: 1 });
     }
@@ -107,19 +124,39 @@ export class Gateway {
     this.#countToken(exchange);
     // What is counted, and only that, is let go of when the response closes.
     arrival.exchange = exchange;
-    let mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
-    const limit = mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES;
-    const bytes = await bodyWithin(exchange, limit);
-    if (bytes !== null) {
-      takeBody(exchange, bytes);
-    } else {
-      // Larger than what is read unasked, or than a mapping allows that may be an old one: what the mapping says now
-      // decides whether it is read, streamed or refused.
-      const answer = await this.#decide(exchange, null, null);
-      if (answer.answer !== 'mapping') return this.#settle(exchange, answer);
-      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
-      await takeLargeBody(exchange, mapping);
-    }
+    const mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
+    bodyWithin(exchange, mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES, {
+      resolve: (bytes) => this.#step(exchange, () => this.#bodyRead(exchange, mapping, bytes)),
+      reject: (error) => void this.#fail(exchange, error),
+    });
+  }
+
+  #bodyRead(exchange: Exchange, mapping: HeldMapping | null, bytes: Buffer | null): void | Promise<void> {
+    if (bytes === null) return this.#answerLarge(exchange);
+    takeBody(exchange, bytes);
+    this.#decide(exchange, mapping, {
+      resolve: (answer) => this.#step(exchange, () => this.#answered(exchange, answer)),
+      reject: (error) => void this.#fail(exchange, error),
+    });
+  }
+
+  #answered(exchange: Exchange, answer: GatewayAnswer): void | Promise<void> {
+    return answer.answer === 'mapping' ? this.#answerAgain(exchange, answer.tool) : this.#settle(exchange, answer);
+  }
+
+  async #answerAgain(exchange: Exchange, tool: ToolUpdate): Promise<void> {
+    return this.#settle(exchange, await this.#ask(exchange, this.#learn(exchange, tool), MAPPING_ROUNDS_MAX - 1));
+  }
+
+  /**
+   * Answers a request with a body larger than what is read unasked, or than a mapping allows that may be an old one:
+   * what the mapping says now decides whether it is read, streamed or refused.
+   */
+  async #answerLarge(exchange: Exchange): Promise<void> {
+    const answer = await this.#decided(exchange, null);
+    if (answer.answer !== 'mapping') return this.#settle(exchange, answer);
+    const mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
+    await takeLargeBody(exchange, mapping);
     return this.#settle(exchange, await this.#ask(exchange, mapping));
   }
 
@@ -133,21 +170,31 @@ export class Gateway {
   }
 
   /** Asks until the values were read by the current mapping. */
-  async #ask(exchange: Exchange, first: HeldMapping | null): Promise<GatewayAnswer> {
+  async #ask(exchange: Exchange, first: HeldMapping | null, rounds = MAPPING_ROUNDS_MAX): Promise<GatewayAnswer> {
     let mapping = first;
-    for (let round = 0; round < MAPPING_ROUNDS_MAX; round++) {
-      const answer = await this.#decide(exchange, mapping, mapping === null ? null : read(exchange, mapping));
+    for (let round = 0; round < rounds; round++) {
+      const answer = await this.#decided(exchange, mapping);
       if (answer.answer !== 'mapping') return answer;
-      mapping = this.#deps.mappings.learn(exchange.tokenHash, answer.tool);
-      const limit = mapping.compiled.mapping.body_limit_bytes;
-      if (exchange.bytes !== null && exchange.kind !== 'opaque' && exchange.bytes.length > limit) {
-        throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
-      }
+      mapping = this.#learn(exchange, answer.tool);
     }
     throw new ControlPlaneAway('the mapping changed faster than it could be read by', true);
   }
 
-  #decide(exchange: Exchange, mapping: HeldMapping | null, reading: Reading | null): Promise<GatewayAnswer> {
+  #learn(exchange: Exchange, tool: ToolUpdate): HeldMapping {
+    const mapping = this.#deps.mappings.learn(exchange.tokenHash, tool);
+    const limit = mapping.compiled.mapping.body_limit_bytes;
+    if (exchange.bytes !== null && exchange.kind !== 'opaque' && exchange.bytes.length > limit) {
+      throw new ProblemError('payload_too_large', `The body may have at most ${limit} bytes here.`);
+    }
+    return mapping;
+  }
+
+  #decided(exchange: Exchange, mapping: HeldMapping | null): Promise<GatewayAnswer> {
+    return new Promise((resolve, reject) => this.#decide(exchange, mapping, { resolve, reject }));
+  }
+
+  /** Asks once, with the values as this mapping reads them; without one only which mapping there is. */
+  #decide(exchange: Exchange, mapping: HeldMapping | null, waiter: AskWaiter): void {
     // What is held now goes along as a version: an answer without a target means this one, whatever is held by then.
     exchange.heldTarget = this.#deps.targets.held(exchange.tokenHash);
     const ask: GatewayAsk = {
@@ -155,7 +202,7 @@ export class Gateway {
       address: exchange.address,
       name: exchange.name,
       tool: mapping === null ? null : { id: mapping.id, version: mapping.version },
-      reading,
+      reading: mapping === null ? null : read(exchange, mapping),
       request: {
         method: exchange.method,
         path: `/${exchange.path}`,
@@ -168,7 +215,7 @@ export class Gateway {
       config_version: exchange.heldTarget?.config.version ?? 0,
       budget_ms: this.#deps.decisionTimeoutMs,
     };
-    return this.#deps.decisions.ask(ask);
+    this.#deps.decisions.ask(ask, waiter);
   }
 
   #settle(exchange: Exchange, answer: GatewayAnswer): void | Promise<void> {
@@ -269,7 +316,7 @@ export class Gateway {
     }
   }
 
-  async #fail({ request, response, requestId }: Arrival, error: unknown): Promise<void> {
+  async #fail({ request, response, requestId }: Answerable, error: unknown): Promise<void> {
     if (error instanceof BodyAborted || response.destroyed) {
       response.destroy();
       return;

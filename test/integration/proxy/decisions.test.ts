@@ -243,6 +243,25 @@ t.test(
   },
 );
 
+t.test('every proxy asks the same control plane about a token, and tokens are spread over all of them', async (t) => {
+  const controls = [new FakeControlPlane('http://127.0.0.1:9'), new FakeControlPlane('http://127.0.0.1:9')];
+  for (const control of controls) {
+    await control.start();
+    t.teardown(() => control.remove());
+    control.decide = (ask) => control.mappingFor(ask) ?? control.deny('MD-302', 'too much');
+  }
+  const addresses = controls.map(({ address }) => address);
+  const one = await proxyFixture(t, { controlPlanes: addresses });
+  const other = await proxyFixture(t, { controlPlanes: addresses.toReversed() });
+  const tokens = Array.from({ length: 32 }, (_, i) => secretTokenOf('gwt', Buffer.alloc(32, i)));
+  for (const { port } of [one, other]) await Promise.all(tokens.map((token) => pay(port, { token })));
+  const [first, second] = controls.map(({ asks }) => new Set(asks.map((ask) => ask.token_hash)));
+  if (first === undefined || second === undefined) throw new Error('there are two');
+  t.ok(first.isDisjointFrom(second), 'no token was asked about at both');
+  t.ok(first.size > 0 && second.size > 0, `${first.size} and ${second.size} tokens`);
+  t.equal(first.size + second.size, tokens.length);
+});
+
 t.test('the secret is sent to the control plane and to nobody else', async (t) => {
   const { port, target } = await proxyFixture(t);
   const answer = await pay(port, { headers: { 'x-mandate-internal-secret': 'forged' } });
