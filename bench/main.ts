@@ -23,8 +23,8 @@ const { values } = parseArgs({
   },
 });
 
-const FULL = { seconds: 5, rounds: 5, connections: '1,8,64,256', warmupSeconds: 2 };
-const QUICK = { seconds: 1, rounds: 1, connections: '1,64', warmupSeconds: 0.5 };
+const FULL = { seconds: 5, rounds: 5, connections: '1,8,64,256', warmupSeconds: 1, settleSeconds: 10 };
+const QUICK = { seconds: 1, rounds: 1, connections: '1,64', warmupSeconds: 0.5, settleSeconds: 0 };
 
 function positive(text: string, what: string): number {
   const value = Number(text);
@@ -50,6 +50,7 @@ function planned(): RoundsPlan {
     accounts: (values.accounts ?? '1').split(',').map((text) => whole(text, 'accounts')),
     seconds: positive(values.seconds ?? String(defaults.seconds), 'seconds'),
     warmupSeconds: defaults.warmupSeconds,
+    settleSeconds: defaults.settleSeconds,
   };
 }
 

@@ -18,6 +18,8 @@ export interface RoundsPlan {
   readonly accounts: readonly number[];
   readonly seconds: number;
   readonly warmupSeconds: number;
+  /** Of each contender, once, before the first round: until then its code is not what it will be for hours. */
+  readonly settleSeconds: number;
 }
 
 /** One contender at one level in one round. */
@@ -59,6 +61,9 @@ export async function runRounds(plan: RoundsPlan, report: (one: Measurement) => 
       const running = await contender.start(upstream.url, { accounts: Math.max(...plan.accounts) });
       started.push({ name: contender.name, running });
     }
+    for (const one of started) {
+      if (plan.settleSeconds > 0) await settle(plan, one, upstream);
+    }
     for (let round = 0; round < plan.rounds; round++) {
       for (const connections of plan.connections) {
         // Rotated, so that nobody is always first on a cold machine or always behind the same neighbour.
@@ -77,6 +82,13 @@ export async function runRounds(plan: RoundsPlan, report: (one: Measurement) => 
     await upstream.stop();
   }
   return measurements;
+}
+
+const SETTLE_CONNECTIONS = 64;
+
+async function settle(plan: RoundsPlan, one: Started, upstream: ListeningChild): Promise<void> {
+  const level = { round: -1, connections: SETTLE_CONNECTIONS, accounts: one.running.tokens.length };
+  await measure({ ...plan, seconds: plan.settleSeconds }, level, one, upstream);
 }
 
 async function measure(plan: RoundsPlan, level: Level, one: Started, upstream: ListeningChild): Promise<Measurement> {

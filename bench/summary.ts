@@ -1,6 +1,7 @@
 import type { Measurement } from './rounds.ts';
 
-const BASELINES = ['bare-http-proxy', 'bare-node'];
+/** What the contenders are compared with; the last only with ourselves. */
+const BASELINES = ['bare-http-proxy', 'bare-node', 'gateway-batch-1'] as const;
 
 interface Spread {
   readonly median: number;
@@ -19,8 +20,18 @@ export interface SummaryRow {
   /** Medians over the rounds, by process group. */
   readonly cpu_us: Readonly<Record<string, number>>;
   readonly rss_bytes: Readonly<Record<string, number>>;
-  /** Requests a second as a share of the baseline's in the same round: median, min and max over the rounds. */
-  readonly ratios: Readonly<Record<string, Spread>>;
+  /** Beside each baseline in the same round. */
+  readonly beside: Readonly<Record<string, Comparison>>;
+}
+
+/** A contender beside a baseline in the same rounds: median, min and max over the rounds. */
+interface Comparison {
+  /** Requests a second as a share of the baseline's. */
+  readonly rps: Spread;
+  /** The 99th percentile of the latency as a share of the baseline's. */
+  readonly p99: Spread;
+  /** Microseconds added to the baseline's median latency. */
+  readonly added_p50_us: Spread;
 }
 
 function spread(values: readonly number[]): Spread {
@@ -44,16 +55,7 @@ export function summarize(measurements: readonly Measurement[]): SummaryRow[] {
   return [...levels.values()].flatMap((rounds) => {
     const [first] = rounds;
     if (first === undefined) return [];
-    const ratios: Record<string, Spread> = {};
-    for (const baseline of BASELINES) {
-      const shares = rounds.flatMap((one) => {
-        const beside = measurements.find(
-          (other) => other.contender === baseline && other.round === one.round && other.connections === one.connections,
-        );
-        return beside === undefined ? [] : [one.load.rps / beside.load.rps];
-      });
-      if (shares.length > 0) ratios[baseline] = spread(shares);
-    }
+    const beside = comparisons(rounds, measurements);
     return {
       contender: first.contender,
       connections: first.connections,
@@ -63,14 +65,41 @@ export function summarize(measurements: readonly Measurement[]): SummaryRow[] {
       p99_us: spread(rounds.map((one) => one.load.p99_us)),
       cpu_us: mediansByGroup(rounds.map((one) => one.cpu_us)),
       rss_bytes: mediansByGroup(rounds.map((one) => one.rss_bytes)),
-      ratios,
+      beside,
     };
   });
+}
+
+function comparisons(rounds: readonly Measurement[], measurements: readonly Measurement[]): Record<string, Comparison> {
+  const compared: Record<string, Comparison> = {};
+  for (const baseline of BASELINES) {
+    const pairs = rounds.flatMap((one) => {
+      const other = measurements.find((base) => base.contender === baseline && isBeside(one, base));
+      return other === undefined ? [] : [{ ours: one.load, theirs: other.load }];
+    });
+    if (pairs.length === 0 || rounds[0]?.contender === baseline) continue;
+    compared[baseline] = {
+      rps: spread(pairs.map(({ ours, theirs }) => ours.rps / theirs.rps)),
+      p99: spread(pairs.map(({ ours, theirs }) => ours.p99_us / theirs.p99_us)),
+      added_p50_us: spread(pairs.map(({ ours, theirs }) => ours.p50_us - theirs.p50_us)),
+    };
+  }
+  return compared;
+}
+
+function isBeside(one: Measurement, base: Measurement): boolean {
+  const sameAccounts = base.accounts === 0 || base.accounts === one.accounts;
+  return base.round === one.round && base.connections === one.connections && sameAccounts;
 }
 
 const whole = ({ median, min, max }: Spread): string =>
   `${Math.round(median)} (${Math.round(min)}..${Math.round(max)})`;
 const share = ({ median, min, max }: Spread): string => `${median.toFixed(3)} (${min.toFixed(3)}..${max.toFixed(3)})`;
+
+function comparison(beside: Comparison | undefined): string {
+  if (beside === undefined) return '-';
+  return `${share(beside.rps)}; p99 ${share(beside.p99)}; p50 ${whole(beside.added_p50_us)} µs more`;
+}
 
 function cells(row: SummaryRow): string[] {
   const groups = (record: Readonly<Record<string, number>>, unit: number): string =>
@@ -83,7 +112,7 @@ function cells(row: SummaryRow): string[] {
     whole(row.rps),
     whole(row.p50_us),
     whole(row.p99_us),
-    ...BASELINES.map((baseline) => (row.ratios[baseline] === undefined ? '-' : share(row.ratios[baseline]))),
+    ...BASELINES.map((baseline) => comparison(row.beside[baseline])),
     groups(row.cpu_us, 1),
     groups(row.rss_bytes, 1_048_576),
   ];
@@ -92,7 +121,7 @@ function cells(row: SummaryRow): string[] {
 /** The rows as a Markdown table: medians with (min..max), latencies in microseconds. */
 export function table(rows: readonly SummaryRow[]): string {
   const head = ['contender', 'connections', 'requests/s', 'p50 µs', 'p99 µs'];
-  const heads = [...head, ...BASELINES.map((one) => `of ${one}`), 'CPU µs/request', 'RSS MiB'];
+  const heads = [...head, ...BASELINES.map((one) => `beside ${one}`), 'CPU µs/request', 'RSS MiB'];
   const sorted = rows.toSorted((a, b) => a.connections - b.connections);
   const lines = [heads, heads.map(() => '---'), ...sorted.map(cells)];
   return lines.map((line) => `| ${line.join(' | ')} |`).join('\n');
