@@ -37,3 +37,14 @@ function read(path: string): string {
     return '';
   }
 }
+
+/** Resident memory in bytes of a Node process; 0 for any other process and where there is no /proc. */
+export function nodeRss(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]?.endsWith('node')) return 0;
+    return Number(/^VmRSS:\s*([0-9]+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}

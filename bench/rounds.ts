@@ -1,11 +1,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { type ListeningChild, pidOf, startScript } from './children.ts';
 import type { Contender, RunningContender } from './contender.ts';
-import { cpuMicroseconds } from './cpu.ts';
+import { cpuMicroseconds, nodeRss } from './cpu.ts';
 import type { LoadOptions, LoadResult } from './load.ts';
 import { readLedger, resetLedger } from './upstream-ledger.ts';
 
@@ -147,16 +146,5 @@ function checkLedger(what: string, load: LoadResult, ledger: { requests: number;
   const agrees = ledger.requests === ledger.unique && ledger.requests === load.ok_total;
   if (!agrees || load.errors_total > 0 || load.ok_total !== load.sent_total || load.requests === 0) {
     throw new LedgerMismatchError(`${what}: ${seen}, statuses ${statuses}, errors ${load.errors_total}`);
-  }
-}
-
-/** Resident memory in bytes of a Node process; 0 for any other process and where there is no /proc. */
-function nodeRss(pid: number): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]?.endsWith('node')) return 0;
-    return Number(/^VmRSS:\s*([0-9]+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-  } catch {
-    return 0;
   }
 }
