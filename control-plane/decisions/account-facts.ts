@@ -28,6 +28,9 @@ export interface MandateState {
   readonly version: number;
   status: string;
   uses: number;
+  /** The current month in the mandate's time zone, and when it is over, in milliseconds. */
+  readonly month: MonthState;
+  readonly monthEndsAtMs: number;
 }
 
 export interface InstanceState {
@@ -40,9 +43,6 @@ export interface InstanceState {
   readonly ratePerSecond: number;
   readonly rateBurst: number;
   readonly mandate: MandateState;
-  readonly month: MonthState;
-  /** When the month is over in the mandate's time zone, in milliseconds. */
-  readonly monthEndsAtMs: number;
   unmappedTools: number;
 }
 
@@ -98,14 +98,44 @@ export interface AnswerState {
   readonly body: string | null;
 }
 
+/** An API key as it stands; it may be of another account than the one that is decided for (sandbox). */
+export interface KeyState {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly tokenHash: string;
+  readonly scopes: readonly string[];
+  readonly status: string;
+  readonly ratePerSecond: number;
+  readonly rateBurst: number;
+}
+
+/** What an allow on path 1 or 2 reserved, and what became of it. */
+export interface AuthorisationState {
+  readonly accountId: string;
+  readonly receiptId: string;
+  readonly mandateId: string;
+  readonly month: string;
+  readonly keyId: string;
+  readonly amount: number;
+  readonly currency: string;
+  readonly actionType: string;
+  readonly counterparty: string | null;
+  readonly ctx: string | null;
+  state: 'reserved' | 'booked' | 'released' | 'final';
+  booked: number;
+  /** Of what was asked when it was booked, in hex, and the answer to it. */
+  consumptionDigest: string | null;
+  consumptionAnswer: string | null;
+}
+
 /**
  * What an account's decisions are made from, keyed as its asks look it up; a batch changes it as it goes.
  *
- * `tools` holds null for a name that is known to have none.
+ * `mandates` and `tools` hold null for what is known not to be there; `spentNonces` are SHA-256 in hex.
  */
 export interface AccountFacts {
   head: HeadState;
-  readonly mandates: Map<string, MandateState>;
+  readonly mandates: Map<string, MandateState | null>;
   readonly instances: Map<string, InstanceState>;
   readonly months: Map<string, MonthState>;
   readonly tools: Map<string, ToolState | null>;
@@ -113,6 +143,9 @@ export interface AccountFacts {
   readonly reservations: Map<string, ReservationState>;
   readonly answers: Map<string, AnswerState>;
   readonly grants: Map<string, GrantState>;
+  readonly keys: Map<string, KeyState>;
+  readonly spentNonces: Set<string>;
+  readonly authorisations: Map<string, AuthorisationState>;
 }
 
 /** The key of a month in {@link AccountFacts.months}. */

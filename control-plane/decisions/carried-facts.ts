@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
-import { type AccountFacts, monthKey, toolKey } from './account-facts.ts';
+import { type AccountFacts, toolKey } from './account-facts.ts';
 import type { BatchFacts, FactsRead } from './facts.ts';
 import type { HotItem } from './items.ts';
 import type { VersionCache } from './versions.ts';
@@ -104,7 +104,8 @@ function suffices(facts: AccountFacts, item: HotItem, nowMs: number, versions: V
   const { ask } = item;
   if (ask.idempotency_key_hash !== null || ask.escalation_token_hash !== null) return false;
   const instance = facts.instances.get(item.instanceId);
-  if (instance === undefined || nowMs >= instance.monthEndsAtMs || !versions.hasInstance(instance)) return false;
+  if (instance === undefined || nowMs >= instance.mandate.monthEndsAtMs || !versions.hasInstance(instance))
+    return false;
   for (const key of candidateKeys(ask.name, instance.shapes as readonly Shape[])) {
     const tool = facts.tools.get(toolKey(instance.instanceId, key));
     if (tool === undefined || (tool !== null && !versions.hasTool(tool))) return false;
@@ -112,19 +113,17 @@ function suffices(facts: AccountFacts, item: HotItem, nowMs: number, versions: V
   return true;
 }
 
-/** Both are of the same head: what they share is equal, and instances refer to one mandate and one month each. */
+/** Both are of the same head: what they share is equal, and instances refer to one mandate each. */
 function merge(read: AccountFacts, known: AccountFacts): void {
   for (const [key, tool] of known.tools) if (!read.tools.has(key)) read.tools.set(key, tool);
   for (const [key, one] of known.reservations) if (!read.reservations.has(key)) read.reservations.set(key, one);
   for (const [key, mandate] of known.mandates) if (!read.mandates.has(key)) read.mandates.set(key, mandate);
   for (const [key, month] of known.months) if (!read.months.has(key)) read.months.set(key, month);
+  for (const [keyId, key] of known.keys) if (!read.keys.has(keyId)) read.keys.set(keyId, key);
+  for (const nonce of known.spentNonces) read.spentNonces.add(nonce);
   for (const [instanceId, instance] of known.instances) {
     if (read.instances.has(instanceId)) continue;
-    const { mandateId } = instance.mandate;
-    read.instances.set(instanceId, {
-      ...instance,
-      mandate: read.mandates.get(mandateId) ?? instance.mandate,
-      month: read.months.get(monthKey(mandateId, instance.month.month)) ?? instance.month,
-    });
+    const mandate = read.mandates.get(instance.mandate.mandateId) ?? instance.mandate;
+    read.instances.set(instanceId, { ...instance, mandate });
   }
 }

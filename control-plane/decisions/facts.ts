@@ -8,6 +8,7 @@ import {
   type GrantState,
   type HeadState,
   type InstanceState,
+  type MandateState,
   monthKey,
   type ReservationState,
   type ToolState,
@@ -200,30 +201,16 @@ function emptyFacts(head: HeadState): AccountFacts {
     reservations: new Map(),
     answers: new Map(),
     grants: new Map(),
+    keys: new Map(),
+    spentNonces: new Set(),
+    authorisations: new Map(),
   };
 }
 
 function addInstance(batch: BatchFacts, row: Row): void {
-  const [accountId, mandateId] = [String(row[0]), String(row[9])];
+  const accountId = String(row[0]);
   const facts = batch.get(accountId);
   if (facts === undefined) return;
-  const mandate = facts.mandates.get(mandateId) ?? {
-    accountId,
-    mandateId,
-    version: Number(row[10]),
-    status: String(row[11]),
-    uses: Number(row[12]),
-  };
-  facts.mandates.set(mandateId, mandate);
-  const month = String(row[13]);
-  const key = monthKey(mandateId, month);
-  const monthState = facts.months.get(key) ?? {
-    month,
-    stored: Boolean(row[16]),
-    reserved: Number(row[14]),
-    booked: Number(row[15]),
-  };
-  facts.months.set(key, monthState);
   facts.instances.set(String(row[1]), {
     accountId,
     instanceId: String(row[1]),
@@ -234,10 +221,27 @@ function addInstance(batch: BatchFacts, row: Row): void {
     unmappedTools: Number(row[6]),
     ratePerSecond: Number(row[7]),
     rateBurst: Number(row[8]),
-    mandate,
-    month: monthState,
-    monthEndsAtMs: Number(row[17]),
+    mandate: addMandate(facts, row.slice(9)),
   });
+}
+
+/** One object a mandate, however many ways a batch comes to it: its asks see each other's effects there. */
+function addMandate(facts: AccountFacts, row: Row): MandateState {
+  const [mandateId, version, status, uses, month, reserved, booked, stored, monthEndsAtMs] = row;
+  const known = facts.mandates.get(String(mandateId));
+  if (known !== undefined && known !== null) return known;
+  const mandate: MandateState = {
+    accountId: facts.head.accountId,
+    mandateId: String(mandateId),
+    version: Number(version),
+    status: String(status),
+    uses: Number(uses),
+    month: { month: String(month), stored: Boolean(stored), reserved: Number(reserved), booked: Number(booked) },
+    monthEndsAtMs: Number(monthEndsAtMs),
+  };
+  facts.mandates.set(mandate.mandateId, mandate);
+  facts.months.set(monthKey(mandate.mandateId, mandate.month.month), mandate.month);
+  return mandate;
 }
 
 function addTool(batch: BatchFacts, row: Row): void {

@@ -1,50 +1,21 @@
 import { hash } from 'node:crypto';
 import { contextDigest } from '../../core/action.ts';
-import {
-  type ActionFacts,
-  type DecisionFacts,
-  type DecisionRequest,
-  decide,
-  type GrantFacts,
-  type StandingFacts,
-  type Verdict,
-} from '../../core/decide.ts';
-import type { ProblemCode } from '../../core/errors.ts';
+import { type ActionFacts, type DecisionFacts, type DecisionRequest, decide, type Verdict } from '../../core/decide.ts';
 import type { MandateStatus } from '../../core/mandate.ts';
 import { sameHash } from '../../core/secret-token.ts';
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, GatewayAsk, RateState } from '../../core/wire.ts';
-import type { BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
-import {
-  type AccountFacts,
-  answerKey,
-  type DecisionMetrics,
-  type HeadState,
-  type InstanceState,
-  type ToolState,
-  toolKey,
-} from './account-facts.ts';
+import { type AccountFacts, type HeadState, type InstanceState, type ToolState, toolKey } from './account-facts.ts';
+import { type AskContext, countUse, problem, takeOnce, tooManyEscalations } from './ask.ts';
 import { gatewayDecisionBody } from './decision-body.ts';
-import { recordEscalation } from './escalate.ts';
+import { escalationsFull, grantFacts, recordEscalation, standingFacts, useGrant } from './escalate.ts';
+import { earlierAnswer, type KeyedRequest, keepKey } from './idempotency.ts';
 import type { AskItem } from './items.ts';
-import type { Recording } from './record.ts';
-import type { MandateVersion, ToolVersion, VersionCache } from './versions.ts';
+import type { MandateVersion, ToolVersion } from './versions.ts';
 
-/** Most escalations that may be pending on a mandate (contract §6). */
-export const PENDING_ESCALATIONS_MAX = 20;
 /** Most unmapped tools an instance may collect (contract §7). */
 export const UNMAPPED_TOOLS_MAX = 500;
-
-/** What asks are decided with; one object an account and batch. */
-export interface AskContext {
-  readonly facts: AccountFacts;
-  readonly recording: Recording;
-  readonly versions: VersionCache;
-  readonly buckets: TokenBuckets;
-  readonly metrics: DecisionMetrics;
-  readonly monotonicMs: number;
-}
 
 /**
  * Answers one gateway request under its account's lock: mapping, rate, idempotency, then `decide`, then what follows
@@ -66,19 +37,10 @@ export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAns
     return problem('rate_limited', 'The rate of this gateway token is exceeded.', rate, null, bucket.retryAfterSeconds);
   }
   if (instance.status !== 'active') return problem('forbidden', 'This gateway instance is disabled.', rate);
-  // The digest is only ever compared with that of another request under the same key.
-  const digest = ask.idempotency_key_hash === null ? '' : requestDigest(ask);
-  const earlier = earlierAnswer(facts, instanceId, ask, digest, rate);
+  const keyed = keyedRequest({ instance, ask });
+  const earlier = keyed === null ? null : earlierAnswer(facts, keyed, rate);
   if (earlier !== null) return earlier;
-  return decided(context, { head: facts.head, instance, tool, version, ask, rate, digest });
-}
-
-function takeOnce(context: AskContext, item: AskItem, { ratePerSecond, rateBurst }: InstanceState): BucketState {
-  if (item.bucket !== undefined) return item.bucket;
-  const bucket = context.buckets.take(item.ask.token_hash, ratePerSecond, rateBurst, context.monotonicMs);
-  if (!bucket.allowed) context.metrics.rateLimited('verify');
-  item.bucket = bucket;
-  return bucket;
+  return decided(context, { head: facts.head, instance, tool, version, ask, rate });
 }
 
 /** The answer to a token that is not one (any more). */
@@ -91,7 +53,6 @@ interface Case {
   readonly version: ToolVersion | null;
   readonly ask: GatewayAsk;
   readonly rate: RateState;
-  readonly digest: string;
 }
 
 function decided(context: AskContext, given: Case): GatewayAnswer {
@@ -100,19 +61,16 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
   const request = decisionRequest(given, mandate);
   const facts = decisionFacts(context, given, mandate, request);
   const verdict = decide(facts, request);
-  if (
-    verdict.decision === 'escalate' &&
-    verdict.standing === null &&
-    pendingOn(context.facts, instance) >= PENDING_ESCALATIONS_MAX
-  ) {
-    const detail = `${PENDING_ESCALATIONS_MAX} escalations of this mandate wait for an answer; answer those first.`;
-    return problem('too_many_escalations', detail, rate, null, 60);
-  }
+  const opens = verdict.decision === 'escalate' && verdict.standing === null;
+  if (opens && escalationsFull(context.facts, instance.mandate)) return tooManyEscalations(rate);
   const tool = given.tool ?? discoverTool(context, given);
   const receiptId = newTypeId('rcp', head.nowMs);
   const escalation =
     verdict.decision === 'escalate'
-      ? recordEscalation(context, { head, instance, ask, request, receiptId, standing: verdict.standing })
+      ? recordEscalation(context, {
+          ...{ head, decision: request, ctx: request.ctx, receiptId, standing: verdict.standing },
+          ...{ mandate: instance.mandate, subjectId: instance.instanceId, request: { ...ask.request, tool: ask.name } },
+        })
       : null;
   const grant = grantOf(context.facts, ask);
   const body = gatewayDecisionBody({
@@ -155,7 +113,7 @@ function settleVerdict(context: AskContext, given: Case, verdict: Verdict, recei
       };
     case 'allow': {
       reserve(context, given, verdict.amount, receiptId);
-      if (verdict.escalation_id !== null) useGrant(context, head, ask, verdict.escalation_id);
+      if (verdict.escalation_id !== null) useGrant(context, grantOf(context.facts, ask), verdict.escalation_id);
       const target = context.versions.target(instance);
       if (target === null || target.config === null) throw new Error('allowed without a target');
       return {
@@ -174,7 +132,8 @@ function settleVerdict(context: AskContext, given: Case, verdict: Verdict, recei
 
 function reserve(context: AskContext, given: Case, amount: number, receiptId: string): void {
   const { head, instance, ask } = given;
-  const { mandate, month } = instance;
+  const { mandate } = instance;
+  const { month } = mandate;
   const hold = {
     accountId: head.accountId,
     receiptId,
@@ -188,59 +147,9 @@ function reserve(context: AskContext, given: Case, amount: number, receiptId: st
   context.recording.hold(hold);
   context.facts.reservations.set(receiptId, { ...hold, state: 'reserved' });
   month.reserved += amount;
-  countUse(context, head, instance);
-  if (hold.keyHash !== null) keepKey(context, given, receiptId, hold.keyHash);
-}
-
-function countUse(context: AskContext, head: HeadState, { mandate }: InstanceState): void {
-  const max = context.versions.mandate(mandate).terms.max_uses;
-  if (max === null) return;
-  mandate.uses += 1;
-  if (mandate.uses >= max) {
-    mandate.status = 'consumed';
-    const body = `{"mandate_id":"${mandate.mandateId}","uses":${mandate.uses},"version":${mandate.version}}`;
-    context.recording.append(head, 'mandate.consumed', newTypeId('evt', head.nowMs), body);
-  }
-  context.recording.change(
-    'update mandates set uses = $3, status = $4, changed_at = ms_time($5) where account_id = $1 and mandate_id = $2',
-    [head.accountId, mandate.mandateId, String(mandate.uses), mandate.status, String(head.nowMs)],
-  );
-}
-
-function keepKey(context: AskContext, given: Case, receiptId: string, keyHash: string): void {
-  const { head, instance, digest } = given;
-  context.facts.answers.set(answerKey(instance.instanceId, keyHash), {
-    requestDigest: digest,
-    receiptId,
-    state: 'in_flight',
-    status: null,
-    headers: [],
-    body: null,
-  });
-  context.recording.statement(
-    `insert into idempotency_answers (account_id, subject_id, key_hash, request_digest, receipt_id, state, created_at,
-       expires_at) values ($1, $2, decode($3, 'hex'), decode($4, 'hex'), $5, 'in_flight', ms_time($6),
-       ms_time($6) + interval '24 hours')
-     on conflict (account_id, subject_id, key_hash) do update set request_digest = excluded.request_digest,
-       receipt_id = excluded.receipt_id, state = 'in_flight', status = null, headers = null, body = null,
-       created_at = excluded.created_at, expires_at = excluded.expires_at
-       where idempotency_answers.expires_at <= excluded.created_at`,
-    [head.accountId, instance.instanceId, keyHash, digest, receiptId, String(head.nowMs)],
-  );
-}
-
-function useGrant(context: AskContext, head: HeadState, ask: GatewayAsk, escalationId: string): void {
-  const grant = grantOf(context.facts, ask);
-  if (grant === undefined || grant.escalationId !== escalationId)
-    throw new Error('an allow used a grant it was not given');
-  grant.status = 'used';
-  const standing = context.facts.escalations.find((known) => known.escalationId === escalationId);
-  if (standing !== undefined) standing.status = 'used';
-  context.recording.change(
-    `update escalations set status = 'used', used_at = ms_time($3), closes_at = ms_time($3), request_body = null
-     where account_id = $1 and escalation_id = $2 and status = 'approved'`,
-    [head.accountId, escalationId, String(head.nowMs)],
-  );
+  countUse(context, mandate);
+  const keyed = keyedRequest(given);
+  if (keyed !== null) keepKey(context, keyed, receiptId);
 }
 
 function grantOf(facts: AccountFacts, ask: GatewayAsk) {
@@ -274,46 +183,12 @@ function mappingAnswer(tool: ToolState, version: ToolVersion, instance: Instance
   };
 }
 
-/** The digest that tells whether a repeat under one idempotency key is the same request, in hex. */
-function requestDigest({ request }: GatewayAsk): string {
-  return hash('sha256', JSON.stringify([request.method, request.path, request.query, request.body_sha256]), 'hex');
-}
-
-function earlierAnswer(
-  state: AccountFacts,
-  instanceId: string,
-  ask: GatewayAsk,
-  digest: string,
-  rate: RateState,
-): GatewayAnswer | null {
-  if (ask.idempotency_key_hash === null) return null;
-  const known = state.answers.get(answerKey(instanceId, ask.idempotency_key_hash));
-  if (known === undefined) return null;
-  const receipt = known.receiptId;
-  if (!sameHash(known.requestDigest, digest)) {
-    return problem('idempotency_mismatch', 'Another request was sent under this Idempotency-Key.', rate, receipt);
-  }
-  switch (known.state) {
-    case 'in_flight':
-      return problem(
-        'idempotency_in_flight',
-        'The first request is still in flight; ask again later.',
-        rate,
-        receipt,
-        1,
-      );
-    case 'unknown':
-      return problem('outcome_unknown', 'What became of the first request is not known.', rate, receipt);
-    case 'answered':
-      break;
-    default:
-      throw new Error(`an idempotency state that is not known: ${String(known.state satisfies never)}`);
-  }
-  if (known.status === null || known.body === null) {
-    return problem('idempotency_answer_too_large', 'The first answer was too large to keep.', rate, receipt);
-  }
-  const headers = known.headers.map(([name, value]): [string, string] => [name, value]);
-  return { answer: 'replay', receipt_id: receipt, stored: { status: known.status, headers, body: known.body }, rate };
+/** What tells a repeat under an idempotency key from another request; null where there is no key. */
+function keyedRequest({ instance, ask }: Pick<Case, 'instance' | 'ask'>): KeyedRequest | null {
+  const { idempotency_key_hash: keyHash, request } = ask;
+  if (keyHash === null) return null;
+  const text = JSON.stringify([request.method, request.path, request.query, request.body_sha256]);
+  return { subjectId: instance.instanceId, keyHash, digest: hash('sha256', text, 'hex') };
 }
 
 function decisionRequest({ ask, version }: Case, mandate: MandateVersion): DecisionRequest {
@@ -345,6 +220,7 @@ function decisionFacts(
   request: DecisionRequest,
 ): DecisionFacts {
   const { reading } = ask;
+  const { month } = instance.mandate;
   const target = context.versions.target(instance);
   return {
     now_ms: head.nowMs,
@@ -354,53 +230,16 @@ function decisionFacts(
       status: instance.mandate.status as MandateStatus,
       uses: instance.mandate.uses,
     },
-    month: { month: instance.month.month, reserved: instance.month.reserved, booked: instance.month.booked },
+    month: { month: month.month, reserved: month.reserved, booked: month.booked },
     presentation: null,
     tool: {
       state: tool?.state ?? 'unmapped',
       unreadable: reading !== null && !reading.ok ? `${reading.field}: ${reading.message}` : null,
     },
-    grant: grantFacts(context.facts, instance, ask),
-    standing: standingFacts(context.facts, instance, request.ctx),
+    grant: grantFacts(grantOf(context.facts, ask), instance.instanceId),
+    standing: standingFacts(context.facts, { mandate: instance.mandate, subjectId: instance.instanceId }, request.ctx),
     undecidable: target?.config === null ? "The target's stored credential cannot be opened." : null,
   };
-}
-
-function grantFacts(state: AccountFacts, instance: InstanceState, ask: GatewayAsk): GrantFacts | null {
-  const grant = grantOf(state, ask);
-  if (grant === undefined) return null;
-  return {
-    escalation_id: grant.escalationId,
-    mandate_id: grant.mandateId,
-    // An approval speaks of one instance's target: at another instance it was granted for another action.
-    ctx: grant.subjectId === instance.instanceId ? grant.ctx : '',
-    status: grant.status,
-    closes_at_ms: grant.closesAtMs,
-  };
-}
-
-function standingFacts(state: AccountFacts, instance: InstanceState, ctx: string | null): StandingFacts | null {
-  if (ctx === null) return null;
-  let latest: StandingFacts | null = null;
-  for (const known of state.escalations) {
-    if (known.ctx !== ctx || known.subjectId !== instance.instanceId || known.status === 'used') continue;
-    if (known.mandateId !== instance.mandate.mandateId) continue;
-    latest = {
-      escalation_id: known.escalationId,
-      status: known.status,
-      expires_at_ms: known.expiresAtMs,
-      closes_at_ms: known.closesAtMs,
-    };
-  }
-  return latest;
-}
-
-function pendingOn(state: AccountFacts, instance: InstanceState): number {
-  let pending = 0;
-  for (const known of state.escalations) {
-    if (known.status === 'pending' && known.mandateId === instance.mandate.mandateId) pending += 1;
-  }
-  return pending;
 }
 
 function discoverTool(context: AskContext, { head, instance, ask }: Case): ToolState {
@@ -428,14 +267,4 @@ function discoverTool(context: AskContext, { head, instance, ask }: Case): ToolS
   const body = `{"instance":"${instance.instanceId}","name":${JSON.stringify(ask.name)},"tool_id":"${toolId}"}`;
   context.recording.append(head, 'tool.discovered', newTypeId('evt', head.nowMs), body);
   return tool;
-}
-
-function problem(
-  error: ProblemCode,
-  detail: string,
-  rate: RateState | null,
-  receiptId: string | null = null,
-  retryAfterSeconds: number | null = null,
-): GatewayAnswer {
-  return { answer: 'problem', error, detail, receipt_id: receiptId, retry_after_s: retryAfterSeconds, rate };
 }

@@ -1,0 +1,65 @@
+import type { ProblemCode } from '../../core/errors.ts';
+import { newTypeId } from '../../core/type-id.ts';
+import type { GatewayAnswer, RateState } from '../../core/wire.ts';
+import type { BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
+import type { AccountFacts, DecisionMetrics, MandateState } from './account-facts.ts';
+import { PENDING_ESCALATIONS_MAX } from './escalate.ts';
+import type { Recording } from './record.ts';
+import type { VersionCache } from './versions.ts';
+
+/** What asks are decided with; one object an account and batch. */
+export interface AskContext {
+  readonly facts: AccountFacts;
+  readonly recording: Recording;
+  readonly versions: VersionCache;
+  readonly buckets: TokenBuckets;
+  readonly metrics: DecisionMetrics;
+  readonly monotonicMs: number;
+}
+
+/** An answer that is no decision. */
+export type Problem = GatewayAnswer & { readonly answer: 'problem' };
+
+export function problem(
+  error: ProblemCode,
+  detail: string,
+  rate: RateState | null,
+  receiptId: string | null = null,
+  retryAfterSeconds: number | null = null,
+): Problem {
+  return { answer: 'problem', error, detail, receipt_id: receiptId, retry_after_s: retryAfterSeconds, rate };
+}
+
+export function tooManyEscalations(rate: RateState): Problem {
+  const detail = `${PENDING_ESCALATIONS_MAX} escalations of this mandate wait for an answer; answer those first.`;
+  return problem('too_many_escalations', detail, rate, null, 60);
+}
+
+/** What the bucket of a credential says, asked once a request however often it is decided anew. */
+export function takeOnce(
+  context: AskContext,
+  item: { readonly ask: { readonly token_hash: string }; bucket?: BucketState },
+  { ratePerSecond, rateBurst }: { readonly ratePerSecond: number; readonly rateBurst: number },
+): BucketState {
+  if (item.bucket !== undefined) return item.bucket;
+  const bucket = context.buckets.take(item.ask.token_hash, ratePerSecond, rateBurst, context.monotonicMs);
+  if (!bucket.allowed) context.metrics.rateLimited('verify');
+  item.bucket = bucket;
+  return bucket;
+}
+
+/** Counts an allow where the mandate permits only so many; the last one consumes it. */
+export function countUse({ facts: { head }, recording, versions }: AskContext, mandate: MandateState): void {
+  const max = versions.mandate(mandate).terms.max_uses;
+  if (max === null) return;
+  mandate.uses += 1;
+  if (mandate.uses >= max) {
+    mandate.status = 'consumed';
+    const body = `{"mandate_id":"${mandate.mandateId}","uses":${mandate.uses},"version":${mandate.version}}`;
+    recording.append(head, 'mandate.consumed', newTypeId('evt', head.nowMs), body);
+  }
+  recording.change(
+    'update mandates set uses = $3, status = $4, changed_at = ms_time($5) where account_id = $1 and mandate_id = $2',
+    [head.accountId, mandate.mandateId, String(mandate.uses), mandate.status, String(head.nowMs)],
+  );
+}
