@@ -62,6 +62,13 @@ export function contextDigest(action: Action): string {
   return `sha-256:${hash('sha256', contextText(action), 'hex')}`;
 }
 
+const CONTEXT_DIGEST = /^sha-256:[0-9a-f]{64}$/;
+
+/** Whether `text` is a context digest in its only spelling (contract §2). */
+export function isContextDigest(text: string): boolean {
+  return CONTEXT_DIGEST.test(text);
+}
+
 /** The canonical text that the context digest is taken over: JCS, written in its order without building the object. */
 export function contextText(action: Action): string {
   const { amount_minor: minor, counterparty, request } = action;

@@ -147,3 +147,11 @@ export const ESCALATION_WAITERS_MAX = 10_000;
 export const ESCALATION_POLL_MS = 250;
 /** What a job takes at a time: enough to keep up, few enough to hold an account's lock for milliseconds. */
 export const JOB_BATCH = 500;
+
+// Presentations.
+/** Validated keys that a process remembers, about 1 KiB each; checking one anew costs half a millisecond. */
+export const AGENT_KEYS_MAX = 10_000;
+/** Characters of a nonce, which is base64url or anything of its alphabet: 22 hold 16 random bytes (contract §3). */
+export const NONCE_MIN_CHARACTERS = 22;
+/** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */
+export const NONCE_MAX_CHARACTERS = 128;

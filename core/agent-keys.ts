@@ -1,0 +1,27 @@
+import { LRUCache } from 'lru-cache';
+import { parseDidKey } from './did-key.ts';
+import { type NativePublicKey, readPublicKey } from './ed25519.ts';
+import { AGENT_KEYS_MAX } from './limits.ts';
+
+/**
+ * The validated keys of `did:key`s, remembered for the AGENT_KEYS_MAX last used.
+ *
+ * What a `did:key` stands for can never change, so nothing here can be out of date; that a key is acceptable says
+ * nothing about whose it is or what it may do.
+ */
+export class AgentKeys {
+  // LRUCache has no null values, and what is refused costs as much to find out as what is accepted.
+  readonly #known = new LRUCache<string, { readonly key: NativePublicKey | null }>({ max: AGENT_KEYS_MAX });
+
+  /** The key, or null where the text is not an Ed25519 `did:key` or its key breaks the strict rule of contract §3. */
+  get(did: string): NativePublicKey | null {
+    const known = this.#known.get(did);
+    if (known !== undefined) return known.key;
+    const bytes = parseDidKey(did);
+    // Only texts of one length are remembered: the others are refused for nothing.
+    if (bytes === null) return null;
+    const key = readPublicKey(bytes);
+    this.#known.set(did, { key });
+    return key;
+  }
+}

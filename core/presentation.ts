@@ -1,0 +1,271 @@
+import { hash, randomBytes } from 'node:crypto';
+import { isContextDigest } from './action.ts';
+import type { AgentKeys } from './agent-keys.ts';
+import { addProof, readProof } from './data-integrity.ts';
+import type { PresentationFacts } from './decide.ts';
+import { type DidKey, didOfVerificationMethod, formatDidKey, verificationMethodOf } from './did-key.ts';
+import type { SigningKey } from './ed25519.ts';
+import { canonicalize } from './jcs.ts';
+import { echoName } from './json.ts';
+import { NONCE_MAX_CHARACTERS, NONCE_MIN_CHARACTERS } from './limits.ts';
+import { parseTimestamp } from './timestamp.ts';
+import { isTypeId, type TypeId } from './type-id.ts';
+
+/** The proof of a presentation; exactly these members. */
+export type PresentationProof = {
+  readonly type: 'DataIntegrityProof';
+  readonly cryptosuite: 'eddsa-jcs-2022';
+  readonly created: string;
+  readonly verificationMethod: string;
+  readonly proofPurpose: 'authentication';
+  readonly domain: string;
+  readonly challenge: string;
+  readonly proofValue: string;
+};
+
+/** What an agent signs, without its proof; exactly these members. */
+export type PresentationClaims = {
+  readonly type: 'MandatePresentation';
+  readonly mandate_id: TypeId<'mdt'>;
+  readonly verifier: TypeId<'acc'>;
+  readonly ctx: string | null;
+  readonly nonce: string;
+  readonly issued_at: string;
+  readonly expires_at: string;
+};
+
+/** A presentation as it travels (contract §3). Times are RFC 3339 UTC, `ctx` is null only in the sandbox. */
+export type PresentationDocument = PresentationClaims & { readonly proof: PresentationProof };
+
+/**
+ * A presentation that is well formed, its signature not yet verified.
+ *
+ * `document` holds exactly the members that were read; times are Unix milliseconds; `hash_data` (64 bytes) is what
+ * `signature` (64 bytes) must sign with the key of `signer`.
+ */
+export interface Presentation {
+  readonly problem: null;
+  readonly document: PresentationDocument;
+  readonly mandate_id: TypeId<'mdt'>;
+  readonly verifier: TypeId<'acc'>;
+  readonly ctx: string | null;
+  readonly nonce: string;
+  readonly issued_at_ms: number;
+  readonly expires_at_ms: number;
+  readonly signer: DidKey;
+  readonly hash_data: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/** Why something is not a presentation, in one sentence that may be answered (MD-101). */
+export interface MalformedPresentation {
+  readonly problem: string;
+}
+
+/** What to sign; times are Unix milliseconds. Without `nonce` a new one is made. */
+export interface PresentationIntent {
+  readonly mandate_id: TypeId<'mdt'>;
+  readonly verifier: TypeId<'acc'>;
+  readonly ctx: string | null;
+  readonly nonce?: string;
+  readonly issued_at_ms: number;
+  readonly expires_at_ms: number;
+}
+
+const NONCE_BYTES = 16;
+
+/** A new nonce: 16 random bytes in base64url. */
+export function newNonce(): string {
+  return randomBytes(NONCE_BYTES).toString('base64url');
+}
+
+/**
+ * Makes and signs a presentation; its proof is `created` when it is issued.
+ *
+ * Throws RangeError where `parsePresentation` would refuse the result; the window's length is not looked at.
+ */
+export function createPresentation(intent: PresentationIntent, key: SigningKey): PresentationDocument {
+  const { mandate_id, verifier, ctx, nonce = newNonce() } = intent;
+  const issued_at = new Date(intent.issued_at_ms).toISOString();
+  const expires_at = new Date(intent.expires_at_ms).toISOString();
+  const claims = { type: 'MandatePresentation', mandate_id, verifier, ctx, nonce, issued_at, expires_at } as const;
+  const options = {
+    type: 'DataIntegrityProof',
+    cryptosuite: 'eddsa-jcs-2022',
+    created: issued_at,
+    verificationMethod: verificationMethodOf(formatDidKey(key.publicKey)),
+    proofPurpose: 'authentication',
+    domain: verifier,
+    challenge: nonce,
+  } as const;
+  const document = addProof(claims, options, key);
+  const { problem } = parsePresentation(document);
+  if (problem !== null) throw new RangeError(problem);
+  return document;
+}
+
+/** What a member must be: in words, and as a check. */
+type Rule = readonly [must: string, holds: (text: string) => boolean];
+
+const NONCE = new RegExp(`^[A-Za-z0-9_-]{${NONCE_MIN_CHARACTERS},${NONCE_MAX_CHARACTERS}}$`);
+const TIME: Rule = [
+  'an RFC 3339 timestamp in UTC that ends in Z, with at most 9 digits of fraction',
+  (text) => parseTimestamp(text) !== null,
+];
+
+const CLAIMS: ReadonlyMap<string, Rule> = new Map<keyof PresentationClaims, Rule>([
+  ['type', exactly('MandatePresentation')],
+  ['mandate_id', ["a mandate's identifier (mdt_…)", (text) => isTypeId(text, 'mdt')]],
+  ['verifier', ["an account's identifier (acc_…)", (text) => isTypeId(text, 'acc')]],
+  ['ctx', ['sha-256: and 64 digits of lower-case hex, or null', isContextDigest]],
+  [
+    'nonce',
+    [
+      `${NONCE_MIN_CHARACTERS} to ${NONCE_MAX_CHARACTERS} characters of A-Z a-z 0-9 - _ (16 random bytes or more)`,
+      (text) => NONCE.test(text),
+    ],
+  ],
+  ['issued_at', TIME],
+  ['expires_at', TIME],
+]);
+
+const PROOF: ReadonlyMap<string, Rule> = new Map<keyof PresentationProof, Rule>([
+  ['type', exactly('DataIntegrityProof')],
+  ['cryptosuite', exactly('eddsa-jcs-2022')],
+  ['created', TIME],
+  [
+    'verificationMethod',
+    ['the did:key of an Ed25519 key, # and the key again', (text) => didOfVerificationMethod(text) !== null],
+  ],
+  ['proofPurpose', exactly('authentication')],
+  ['domain', ['a string', () => true]],
+  ['challenge', ['a string', () => true]],
+  ['proofValue', ['a string', () => true]],
+]);
+
+function exactly(value: string): Rule {
+  return [value, (text) => text === value];
+}
+
+/**
+ * Reads a presentation, of the strict JSON tree or as a plain value, and refuses whatever is not exactly one.
+ *
+ * Every member is required and no other is accepted, in the proof neither, so that nothing rides along that nobody looks
+ * at. That goes for `@context` too: `eddsa-jcs-2022` copies the document's into the proof, and this document has none.
+ * Times are read, not judged: the window is MD-102. Never throws for what it is given; source: contract §3.
+ */
+export function parsePresentation(value: unknown): Presentation | MalformedPresentation {
+  const outer = membersOf(value);
+  if (outer === null) return malformed('The presentation must be a JSON object.');
+  const inner = membersOf(outer.get('proof'));
+  if (inner === null) return malformed('The presentation must have one proof, an object.');
+  const wrong =
+    problemOf('presentation', outer, CLAIMS, 'proof') ??
+    problemOf('proof', inner, PROOF) ??
+    (inner.get('domain') === outer.get('verifier') ? null : "The proof's domain must be the verifier again.") ??
+    (inner.get('challenge') === outer.get('nonce') ? null : "The proof's challenge must be the nonce again.");
+  if (wrong !== null) return malformed(wrong);
+  // By now the members are exactly those of the types, each with a value of its form.
+  const claims = Object.fromEntries([...CLAIMS.keys()].map((name) => [name, outer.get(name)])) as PresentationClaims;
+  const proof = Object.fromEntries([...PROOF.keys()].map((name) => [name, inner.get(name)])) as PresentationProof;
+  return readClaims({ ...claims, proof });
+}
+
+function readClaims(document: PresentationDocument): Presentation | MalformedPresentation {
+  const read = readProof(document);
+  if (read.problem !== null) return read;
+  const issuedAt = parseTimestamp(document.issued_at);
+  const expiresAt = parseTimestamp(document.expires_at);
+  const signer = didOfVerificationMethod(document.proof.verificationMethod);
+  if (issuedAt === null || expiresAt === null || signer === null) throw new Error('a checked member is not its form');
+  return {
+    problem: null,
+    document,
+    mandate_id: document.mandate_id,
+    verifier: document.verifier,
+    ctx: document.ctx,
+    nonce: document.nonce,
+    issued_at_ms: issuedAt,
+    expires_at_ms: expiresAt,
+    signer,
+    hash_data: read.hash_data,
+    signature: read.signature,
+  };
+}
+
+/**
+ * Verifies the signature of a presentation with the key that it names: null where it holds, else why not (MD-101).
+ *
+ * Whose key that is, is another question (MD-202). Rejects only where the engine itself fails: then nothing is known.
+ */
+export async function verifyPresentation(presentation: Presentation, keys: AgentKeys): Promise<string | null> {
+  const key = keys.get(presentation.signer);
+  if (key === null) return "The signer's key is not an acceptable Ed25519 key.";
+  const holds = await key.verify(presentation.hash_data, presentation.signature);
+  return holds ? null : 'The signature does not verify.';
+}
+
+/** `sha-256:` and the hex SHA-256 of the JCS of the whole presentation, its proof included: how evidence names it. */
+export function presentationDigest(document: PresentationDocument): string {
+  return `sha-256:${hash('sha256', canonicalize(document), 'hex')}`;
+}
+
+/** What was found out about a presentation by asking: the agent of its mandate, and whether its nonce is spent. */
+export interface PresentationFindings {
+  readonly signature_problem: string | null;
+  readonly expected_signer: string | null;
+  readonly nonce_spent: boolean;
+}
+
+/** The facts that `decide` takes. One that is malformed has no claims, and `decide` looks at none. */
+export function presentationFacts(
+  presentation: Presentation | MalformedPresentation,
+  { signature_problem, expected_signer, nonce_spent }: PresentationFindings,
+): PresentationFacts {
+  if (presentation.problem !== null) {
+    const nothing = { issued_at_ms: 0, expires_at_ms: 0, verifier: '', ctx: null, signer: '' };
+    return { problem: presentation.problem, ...nothing, expected_signer, nonce_spent };
+  }
+  const { issued_at_ms, expires_at_ms, verifier, ctx, signer } = presentation;
+  return {
+    problem: signature_problem,
+    issued_at_ms,
+    expires_at_ms,
+    verifier,
+    ctx,
+    signer,
+    expected_signer,
+    nonce_spent,
+  };
+}
+
+function malformed(problem: string): MalformedPresentation {
+  return { problem };
+}
+
+/** The members of an object in either form, or null for what is none; a number of the strict tree is none. */
+function membersOf(value: unknown): ReadonlyMap<string, unknown> | null {
+  if (value instanceof Map) return value;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const members = new Map<string, unknown>(Object.entries(value));
+  return members.get('kind') === 'number' ? null : members;
+}
+
+/** The first thing that is wrong with an object, or null; `besides` is a member that others look at. */
+function problemOf(
+  what: string,
+  members: ReadonlyMap<string, unknown>,
+  rules: ReadonlyMap<string, Rule>,
+  besides?: string,
+): string | null {
+  for (const name of members.keys()) {
+    if (name === '@context') return `The ${what} must have no @context: it is not a JSON-LD document.`;
+    if (name !== besides && !rules.has(name)) return `The ${what} must have no member ${echoName(name)}.`;
+  }
+  for (const [name, [must, holds]] of rules) {
+    const value = members.get(name);
+    if (value === null && name === 'ctx') continue;
+    if (typeof value !== 'string' || !holds(value)) return `The ${what}'s ${name} must be ${must}.`;
+  }
+  return null;
+}
