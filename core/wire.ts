@@ -11,8 +11,13 @@ import { toolMapping } from './tool-mapping.ts';
 const hex32 = z.string().length(64);
 const small = z.number().int().min(0);
 
+/** Which way a request came to its decision. */
+export const DECISION_PATHS = ['gateway', 'verify'] as const;
+export type DecisionPath = (typeof DECISION_PATHS)[number];
+
 /** What one gateway request asks. `tool` names the mapping by which `reading` was made; null when none is held. */
 export const gatewayAsk = z.object({
+  path: z.literal('gateway'),
   token_hash: hex32,
   address: z.string().max(64),
   name: z.string().max(4096),
@@ -41,6 +46,46 @@ export const gatewayAsk = z.object({
   budget_ms: small,
 });
 export type GatewayAsk = z.infer<typeof gatewayAsk>;
+
+/**
+ * What one POST /api/v1/verify asks, after the checks that need no state.
+ *
+ * `presentation` null: not well formed, as `problem` says; a well-formed one with a `problem` has a bad signature. Its
+ * `document` is its JCS text, for the evidence; times are Unix milliseconds.
+ */
+export const verifyAsk = z.object({
+  path: z.literal('verify'),
+  token_hash: hex32,
+  address: z.string().max(64),
+  problem: z.string().nullable(),
+  presentation: z
+    .object({
+      mandate_id: z.string(),
+      verifier: z.string(),
+      ctx: z.string().nullable(),
+      nonce_hash: hex32,
+      issued_at_ms: z.number().int(),
+      expires_at_ms: z.number().int(),
+      signer: z.string(),
+      document: z.string(),
+    })
+    .nullable(),
+  action: z.object({
+    type: z.string(),
+    amount_minor: small,
+    currency: z.string(),
+    counterparty: z.string().nullable(),
+  }),
+  request_digest: hex32,
+  idempotency_key_hash: hex32.nullable(),
+  escalation_token_hash: hex32.nullable(),
+  budget_ms: small,
+});
+export type VerifyAsk = z.infer<typeof verifyAsk>;
+
+/** A request for a decision, whichever way it came. */
+export const decisionAsk = z.discriminatedUnion('path', [gatewayAsk, verifyAsk]);
+export type DecisionAsk = z.infer<typeof decisionAsk>;
 
 /** An answer worth keeping for an idempotency key; `body` is base64, null when it was larger than may be kept. */
 export const storedAnswer = z.object({
@@ -77,7 +122,7 @@ export const rateCharge = z.object({ token_hash: hex32.nullable(), address: z.st
 export type RateCharge = z.infer<typeof rateCharge>;
 
 export const batchRequest = z.object({
-  asks: z.array(gatewayAsk),
+  asks: z.array(decisionAsk),
   outcomes: z.array(gatewayOutcome),
   charges: z.array(rateCharge),
 });
@@ -152,12 +197,29 @@ export const gatewayAnswer = z.discriminatedUnion('answer', [
 ]);
 export type GatewayAnswer = z.infer<typeof gatewayAnswer>;
 
+/** A verification that was decided: `body` is the JSON text of the answer, with status 200. */
+export const verifyResult = z.object({
+  answer: z.literal('result'),
+  receipt_id: z.string(),
+  body: z.string(),
+  replayed: z.boolean(),
+  rate: rateState,
+});
+export type VerifyResult = z.infer<typeof verifyResult>;
+
+/** What a verification is answered. */
+export type VerifyAnswer = VerifyResult | (GatewayAnswer & { readonly answer: 'problem' });
+
+/** What a decision is answered, whichever way it came. */
+export const decisionAnswer = z.union([gatewayAnswer, verifyResult]);
+export type DecisionAnswer = GatewayAnswer | VerifyResult;
+
 /** `retry_after_s` null: there was something in the bucket. */
 export const chargeAnswer = z.object({ rate: rateState, retry_after_s: small.nullable() });
 export type ChargeAnswer = z.infer<typeof chargeAnswer>;
 
 export const batchAnswer = z.object({
-  asks: z.array(gatewayAnswer),
+  asks: z.array(decisionAnswer),
   outcomes: z.array(z.boolean()),
   charges: z.array(chargeAnswer),
 });

@@ -1,5 +1,12 @@
 import { DENIAL_CODES } from '../core/denial-codes.ts';
-import { type BatchAnswer, batchAnswer, type GatewayAnswer, gatewayAnswer, type RateState } from '../core/wire.ts';
+import {
+  type BatchAnswer,
+  batchAnswer,
+  type DecisionAnswer,
+  decisionAnswer,
+  type GatewayAnswer,
+  type RateState,
+} from '../core/wire.ts';
 
 const DENIALS: ReadonlySet<unknown> = new Set(DENIAL_CODES.map(([code]) => code));
 
@@ -16,9 +23,9 @@ export function readBatchAnswer(text: string): BatchAnswer {
   return { asks: asks.map(readAnswer), outcomes, charges };
 }
 
-function readAnswer(value: unknown): GatewayAnswer {
+function readAnswer(value: unknown): DecisionAnswer {
   const answer = record(value) ?? NO_FIELDS;
-  return allowOf(answer) ?? denyOf(answer) ?? gatewayAnswer.parse(value);
+  return allowOf(answer) ?? denyOf(answer) ?? decisionAnswer.parse(value);
 }
 
 function allowOf({ answer, receipt_id, account_id, instance_id, target, rate }: Fields): GatewayAnswer | null {

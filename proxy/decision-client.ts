@@ -14,10 +14,10 @@ import {
 import {
   type BatchAnswer,
   type ChargeAnswer,
+  type DecisionAnswer,
+  type DecisionAsk,
   type EscalationWaitAnswer,
   escalationWaitAnswer,
-  type GatewayAnswer,
-  type GatewayAsk,
   type GatewayOutcome,
   INTERNAL_BATCH_PATH,
   INTERNAL_BODY_PATH,
@@ -29,12 +29,12 @@ import { type ControlAnswer, ControlLink, ControlPlaneAway } from './control-lin
 
 /** Whoever waits for a decision; one of the two is called, once, and must not throw. */
 export interface AskWaiter {
-  readonly resolve: (answer: GatewayAnswer) => void;
+  readonly resolve: (answer: DecisionAnswer) => void;
   readonly reject: (error: ControlPlaneAway) => void;
 }
 
 interface WaitingAsk {
-  readonly ask: GatewayAsk;
+  readonly ask: DecisionAsk;
   readonly waiter: AskWaiter;
   readonly startedMs: number;
   settled: boolean;
@@ -90,7 +90,7 @@ export class DecisionClient {
   }
 
   /** Asks; there is an answer, or a {@link ControlPlaneAway} when none comes in time. */
-  ask(ask: GatewayAsk, waiter: AskWaiter): void {
+  ask(ask: DecisionAsk, waiter: AskWaiter): void {
     this.route({ ask, waiter, startedMs: performance.now(), settled: false, tried: null });
   }
 
@@ -412,7 +412,7 @@ class Lane {
   }
 
   /** An allow that nobody waits for any more was not forwarded, and says so. */
-  #undo(answer: GatewayAnswer, tokenHash: string): void {
+  #undo(answer: DecisionAnswer, tokenHash: string): void {
     if (answer.answer !== 'allow') return;
     const { account_id, receipt_id } = answer;
     const outcome: GatewayOutcome = {

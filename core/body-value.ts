@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import type { FieldProblem } from './errors.ts';
+import type { JsonNode } from './json.ts';
+
+/** A JSON number as its source text: amounts are read from their digits, never through a double. */
+export class DecimalText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A JSON body whose numbers kept their digits. */
+export type BodyValue = null | boolean | string | DecimalText | BodyValue[] | { [name: string]: BodyValue };
+
+/** A parsed body as plain values; names become own properties of objects without a prototype. */
+export function bodyValue(node: JsonNode): BodyValue {
+  if (node === null || typeof node === 'boolean' || typeof node === 'string') return node;
+  if (Array.isArray(node)) return node.map(bodyValue);
+  if (node instanceof Map) {
+    const object: { [name: string]: BodyValue } = Object.create(null);
+    for (const [name, value] of node) object[name] = bodyValue(value);
+    return object;
+  }
+  return new DecimalText((node as { readonly text: string }).text);
+}
+
+/** Zod: a JSON number as its digits. */
+export const decimalText = z.custom<DecimalText>((value) => value instanceof DecimalText, 'must be a JSON number');
+
+/** What a schema found wrong, field by field. */
+export function fieldProblems(error: z.ZodError): FieldProblem[] {
+  return error.issues.map((issue) => ({ field: issue.path.join('.') || '(body)', message: issue.message }));
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { type Action, isActionType, isCounterparty } from './action.ts';
+import { type BodyValue, bodyValue, decimalText, fieldProblems } from './body-value.ts';
+import { type FieldProblem, ProblemError } from './errors.ts';
+import { isJsonObject, type JsonNode, type JsonObject } from './json.ts';
+import { isCurrency, minorUnits } from './money.ts';
+
+/** An action as a caller writes it (interface.md, "Action"); unknown members are refused (contract §2). */
+export const actionInput = z.strictObject({
+  type: z.string().refine(isActionType, 'must be an action type such as payments.create'),
+  amount: z.strictObject({
+    value: decimalText,
+    currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR'),
+  }),
+  counterparty: z
+    .string()
+    .transform((text) => text.normalize('NFC'))
+    .refine(isCounterparty, 'must be 1 to 256 characters')
+    .optional(),
+});
+export type ActionInput = z.infer<typeof actionInput>;
+
+/** The action with its amount in minor units; @throws ProblemError 422 where the amount is not one of its currency. */
+export function actionOf(input: ActionInput, field = 'action'): Action {
+  const { value, currency } = input.amount;
+  const reading = minorUnits(value.text, currency, 'major');
+  if (!reading.ok) throw invalidFields([{ field: `${field}.amount.value`, message: reading.message }]);
+  return { type: input.type, amount_minor: reading.minor, currency, counterparty: input.counterparty ?? null };
+}
+
+const verifyBody = z.strictObject({
+  presentation: z.unknown(),
+  action: actionInput,
+  escalation_token: z.string().min(1, 'must not be empty').max(256, 'is too long').optional(),
+});
+
+/** What POST /api/v1/verify asks; the presentation is not read yet. */
+export interface VerifyRequest {
+  readonly presentation: JsonObject;
+  readonly action: Action;
+  readonly escalationToken: string | null;
+}
+
+/** Reads the body of POST /api/v1/verify; @throws ProblemError 422 `invalid`, naming each field and the fix. */
+export function readVerifyRequest(node: JsonNode): VerifyRequest {
+  const presentation = isJsonObject(node) ? node.get('presentation') : undefined;
+  const parsed = verifyBody.safeParse(isJsonObject(node) ? shallow(node) : bodyValue(node));
+  const fields = parsed.success ? [] : fieldProblems(parsed.error);
+  if (!isJsonObject(presentation)) {
+    fields.unshift({ field: 'presentation', message: 'must be the presentation, an object, as it was signed' });
+  }
+  if (!parsed.success || fields.length > 0 || !isJsonObject(presentation)) throw invalidFields(fields);
+  const { action, escalation_token: token } = parsed.data;
+  return { presentation, action: actionOf(action), escalationToken: token ?? null };
+}
+
+/** The body without its presentation, whose members are read elsewhere. */
+function shallow(node: JsonObject): { [name: string]: BodyValue } {
+  const body: { [name: string]: BodyValue } = Object.create(null);
+  for (const [name, value] of node) body[name] = name === 'presentation' ? null : bodyValue(value);
+  return body;
+}
+
+/** The 422 that names these fields. */
+export function invalidFields(fields: readonly FieldProblem[]): ProblemError {
+  const detail = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  return new ProblemError('invalid', detail, { fields });
+}
