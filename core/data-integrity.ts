@@ -57,8 +57,8 @@ export function addProof<D extends Members, P extends ProofOptions>(
 /**
  * Reads the proof of a secured document as far as it can be read without the signer's key.
  *
- * One proof, of this type and cryptosuite. Where the proof has an `@context`, the document's must start with it, and the
- * document is hashed with that of the proof. Whoever calls decides which key and which purpose the proof must name.
+ * One proof, of this type and cryptosuite. Where it has an `@context`, the document's must start with that, and the
+ * document is hashed with that. Whoever calls decides which key and which purpose the proof must name.
  * Source: W3C Data Integrity EdDSA Cryptosuites v1.0 §§3.3.2, 3.3.5.
  */
 export function readProof(secured: Members): ProofToVerify | { readonly problem: string } {

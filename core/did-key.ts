@@ -20,9 +20,9 @@ const DID_CHARACTERS = 56;
 export function parseDidKey(text: string): Uint8Array | null {
   if (text.length !== DID_CHARACTERS || !text.startsWith(SCHEME)) return null;
   const bytes = decodeMultibase(text.slice(SCHEME.length), KEY_BYTES);
-  if (bytes === null || bytes[0] !== ED25519_CODEC[0] || bytes[1] !== ED25519_CODEC[1]) return null;
-  const key = bytes.subarray(2);
-  return formatDidKey(key) === text ? key : null;
+  const key = bytes?.subarray(ED25519_CODEC.length);
+  // Another codec before these 32 bytes is another text.
+  return key !== undefined && formatDidKey(key) === text ? key : null;
 }
 
 /** Whether `text` is an Ed25519 `did:key` in its only spelling; it says nothing about the key being acceptable. */

@@ -4,7 +4,7 @@ import { Ed25519PublicKey, StrictPoint } from './ed25519-rule.ts';
 /**
  * A public key whose engine is plain JavaScript and Web Crypto's SHA-512: for browsers, where `node:crypto` is not.
  *
- * About forty times slower than `core/ed25519.ts`, and held to the same vectors.
+ * About ten times slower than `core/ed25519.ts`, and held to the same vectors.
  */
 class NoblePublicKey extends Ed25519PublicKey {
   readonly #strict: StrictPoint;

@@ -39,7 +39,7 @@ function decodePoint(bytes: Uint8Array): Point | null {
  * A public key that keeps the strict rule, and the only thing that signatures are verified with, whatever the engine.
  *
  * A signature is accepted where it has 64 bytes, R is canonical and not of low order, S < L, and R is byte for byte
- * [S]B - [k]A (the equation without the cofactor). With keys of prime order this leaves nothing on which engines differ.
+ * [S]B - [k]A (the equation without the cofactor). With keys of prime order nothing is left on which engines differ.
  * Source: RFC 8032 §5.1.7 and contract §3; what engines differ on: Chalkias et al., "Taming the many EdDSAs" (2020).
  */
 export abstract class Ed25519PublicKey {

@@ -149,7 +149,7 @@ export const ESCALATION_POLL_MS = 250;
 export const JOB_BATCH = 500;
 
 // Presentations.
-/** Validated keys that a process remembers, about 1 KiB each; checking one anew costs half a millisecond. */
+/** Validated keys that a process remembers: a few megabytes, and checking one anew costs half a millisecond. */
 export const AGENT_KEYS_MAX = 10_000;
 /** Characters of a nonce, which is base64url or anything of its alphabet: 22 hold 16 random bytes (contract §3). */
 export const NONCE_MIN_CHARACTERS = 22;

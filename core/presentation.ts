@@ -104,14 +104,13 @@ export function createPresentation(intent: PresentationIntent, key: SigningKey):
   return document;
 }
 
-/** What a member must be: in words, and as a check. */
+/** What a member must be: in words, and as a check. Those that are read besides are checked where they are read. */
 type Rule = readonly [must: string, holds: (text: string) => boolean];
 
 const NONCE = new RegExp(`^[A-Za-z0-9_-]{${NONCE_MIN_CHARACTERS},${NONCE_MAX_CHARACTERS}}$`);
-const TIME: Rule = [
-  'an RFC 3339 timestamp in UTC that ends in Z, with at most 9 digits of fraction',
-  (text) => parseTimestamp(text) !== null,
-];
+const TIME = 'an RFC 3339 timestamp in UTC that ends in Z, with at most 9 digits of fraction';
+const METHOD = 'the did:key of an Ed25519 key, # and the key again';
+const isText = (): boolean => true;
 
 const CLAIMS: ReadonlyMap<string, Rule> = new Map<keyof PresentationClaims, Rule>([
   ['type', exactly('MandatePresentation')],
@@ -125,22 +124,19 @@ const CLAIMS: ReadonlyMap<string, Rule> = new Map<keyof PresentationClaims, Rule
       (text) => NONCE.test(text),
     ],
   ],
-  ['issued_at', TIME],
-  ['expires_at', TIME],
+  ['issued_at', [TIME, isText]],
+  ['expires_at', [TIME, isText]],
 ]);
 
 const PROOF: ReadonlyMap<string, Rule> = new Map<keyof PresentationProof, Rule>([
   ['type', exactly('DataIntegrityProof')],
   ['cryptosuite', exactly('eddsa-jcs-2022')],
-  ['created', TIME],
-  [
-    'verificationMethod',
-    ['the did:key of an Ed25519 key, # and the key again', (text) => didOfVerificationMethod(text) !== null],
-  ],
+  ['created', [TIME, (text) => parseTimestamp(text) !== null]],
+  ['verificationMethod', [METHOD, isText]],
   ['proofPurpose', exactly('authentication')],
-  ['domain', ['a string', () => true]],
-  ['challenge', ['a string', () => true]],
-  ['proofValue', ['a string', () => true]],
+  ['domain', ['the verifier again', isText]],
+  ['challenge', ['the nonce again', isText]],
+  ['proofValue', ['z and 64 bytes in base58btc', isText]],
 ]);
 
 function exactly(value: string): Rule {
@@ -150,8 +146,8 @@ function exactly(value: string): Rule {
 /**
  * Reads a presentation, of the strict JSON tree or as a plain value, and refuses whatever is not exactly one.
  *
- * Every member is required and no other is accepted, in the proof neither, so that nothing rides along that nobody looks
- * at. That goes for `@context` too: `eddsa-jcs-2022` copies the document's into the proof, and this document has none.
+ * Every member is required and no other is accepted, in the proof neither, so that nothing rides along that nobody
+ * reads. That goes for `@context` too: `eddsa-jcs-2022` copies the document's into the proof, and this one has none.
  * Times are read, not judged: the window is MD-102. Never throws for what it is given; source: contract §3.
  */
 export function parsePresentation(value: unknown): Presentation | MalformedPresentation {
@@ -162,22 +158,24 @@ export function parsePresentation(value: unknown): Presentation | MalformedPrese
   const wrong =
     problemOf('presentation', outer, CLAIMS, 'proof') ??
     problemOf('proof', inner, PROOF) ??
-    (inner.get('domain') === outer.get('verifier') ? null : "The proof's domain must be the verifier again.") ??
-    (inner.get('challenge') === outer.get('nonce') ? null : "The proof's challenge must be the nonce again.");
+    (inner.get('domain') === outer.get('verifier') ? null : mustBe('proof', 'domain', 'the verifier again')) ??
+    (inner.get('challenge') === outer.get('nonce') ? null : mustBe('proof', 'challenge', 'the nonce again'));
   if (wrong !== null) return malformed(wrong);
-  // By now the members are exactly those of the types, each with a value of its form.
+  // By now the members are exactly those of the types, and strings or null as the types say.
   const claims = Object.fromEntries([...CLAIMS.keys()].map((name) => [name, outer.get(name)])) as PresentationClaims;
   const proof = Object.fromEntries([...PROOF.keys()].map((name) => [name, inner.get(name)])) as PresentationProof;
-  return readClaims({ ...claims, proof });
+  return readMembers({ ...claims, proof });
 }
 
-function readClaims(document: PresentationDocument): Presentation | MalformedPresentation {
+function readMembers(document: PresentationDocument): Presentation | MalformedPresentation {
+  const issuedAt = parseTimestamp(document.issued_at);
+  if (issuedAt === null) return malformed(mustBe('presentation', 'issued_at', TIME));
+  const expiresAt = parseTimestamp(document.expires_at);
+  if (expiresAt === null) return malformed(mustBe('presentation', 'expires_at', TIME));
+  const signer = didOfVerificationMethod(document.proof.verificationMethod);
+  if (signer === null) return malformed(mustBe('proof', 'verificationMethod', METHOD));
   const read = readProof(document);
   if (read.problem !== null) return read;
-  const issuedAt = parseTimestamp(document.issued_at);
-  const expiresAt = parseTimestamp(document.expires_at);
-  const signer = didOfVerificationMethod(document.proof.verificationMethod);
-  if (issuedAt === null || expiresAt === null || signer === null) throw new Error('a checked member is not its form');
   return {
     problem: null,
     document,
@@ -243,6 +241,10 @@ function malformed(problem: string): MalformedPresentation {
   return { problem };
 }
 
+function mustBe(what: string, name: string, must: string): string {
+  return `The ${what}'s ${name} must be ${must}.`;
+}
+
 /** The members of an object in either form, or null for what is none; a number of the strict tree is none. */
 function membersOf(value: unknown): ReadonlyMap<string, unknown> | null {
   if (value instanceof Map) return value;
@@ -265,7 +267,7 @@ function problemOf(
   for (const [name, [must, holds]] of rules) {
     const value = members.get(name);
     if (value === null && name === 'ctx') continue;
-    if (typeof value !== 'string' || !holds(value)) return `The ${what}'s ${name} must be ${must}.`;
+    if (typeof value !== 'string' || !holds(value)) return mustBe(what, name, must);
   }
   return null;
 }

@@ -7,6 +7,7 @@ import {
   contextDigest,
   contextText,
   isActionType,
+  isContextDigest,
   isCounterparty,
   isScopeEntry,
   scopeCovers,
@@ -47,6 +48,23 @@ t.test('counterparties are 1..256 code points in NFC without controls or directi
   const refused = ['', 'x'.repeat(257), '😀'.repeat(257), 'a\nb', 'a\0', '\x7f', '\x85', '\ud800', 'Mu\u0308ller'];
   for (const text of [...refused, 'a\u202eb', 'a\u2066b', 'a\u2028b']) {
     t.notOk(isCounterparty(text), encodeURI(text.toWellFormed()).slice(0, 30));
+  }
+});
+
+t.test('a context digest has one spelling', async (t) => {
+  const digest = contextDigest({ type: 'a', amount_minor: 1, currency: 'EUR' });
+  t.ok(isContextDigest(digest));
+  const refused = [
+    '',
+    digest.slice(8),
+    digest.toUpperCase(),
+    `${digest}0`,
+    digest.slice(0, -1),
+    `${digest}\n`,
+    ` ${digest}`,
+  ];
+  for (const other of [...refused, digest.replace('-', ''), `sha-256:${'g'.repeat(64)}`]) {
+    t.notOk(isContextDigest(other), JSON.stringify(other));
   }
 });
 

@@ -43,7 +43,7 @@ function wellFormed(value: unknown): Presentation {
   return read;
 }
 
-/** Why a value is refused, by its form or else by its signature; null where it is accepted. Both readings must agree. */
+/** Why a value is refused, by its form or else by its signature, or null. Both ways of reading it must agree. */
 async function problemOf(value: unknown): Promise<string | null> {
   const read = parsePresentation(value);
   const tree = parsePresentation(parseStrictJson(Buffer.from(JSON.stringify(value ?? null))));
