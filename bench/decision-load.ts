@@ -1,4 +1,5 @@
 import type { DecisionMetrics } from '../control-plane/decisions/account-facts.ts';
+import type { VerificationMeans } from '../control-plane/decisions/ask.ts';
 import { Lanes } from '../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../control-plane/rate-limit/buckets.ts';
@@ -35,6 +36,8 @@ interface Wave {
   readonly asks: readonly GatewayAsk[];
 }
 
+const NO_VERIFICATIONS: VerificationMeans = { consumptionToken: () => '', signMat: () => '', sandboxAccountId: null };
+
 /** Runs the load through fresh lanes for `seconds` (after a warm-up), with or without telling outcomes. */
 export async function decisionRate(
   load: DecisionLoad,
@@ -49,6 +52,7 @@ export async function decisionRate(
     databaseUrl: load.databaseUrl,
     versions: new VersionCache(() => ''),
     buckets: new TokenBuckets(),
+    verifications: NO_VERIFICATIONS,
     metrics: SILENT,
     logError: (error: unknown) => console.error(error),
     batchMax: options.outcomes ? load.batch * 2 : load.batch,
@@ -105,6 +109,7 @@ function send({ lanes, load, asks }: Wave, from: number, settled: readonly Recei
 
 function askOf(account: SeededAccount): GatewayAsk {
   return {
+    path: 'gateway',
     token_hash: account.tokenHash,
     address: '127.0.0.1',
     name: 'http.post:/payments',

@@ -69,6 +69,7 @@ export interface SeededLimits {
   readonly counterparties?: readonly string[];
   readonly max_uses?: number | null;
   readonly time_zone?: string;
+  readonly agent_did?: string;
 }
 
 /** Writes accounts as the admin API would, but without the people; the rate limit is raised as far as it goes. */
@@ -97,7 +98,7 @@ async function seedAccount(sql: Sql, number: number, targetUrl: string, limits: 
     per_month: limits.per_month ?? LIMIT,
     escalation_threshold: limits.escalation_threshold ?? null,
     counterparties: [...(limits.counterparties ?? [])],
-    agent_did: '',
+    agent_did: limits.agent_did ?? '',
     time_zone: limits.time_zone ?? 'UTC',
     valid_until: null,
     max_uses: limits.max_uses ?? null,
@@ -107,10 +108,10 @@ async function seedAccount(sql: Sql, number: number, targetUrl: string, limits: 
       values (${accountId}, ${`bench-${number}-${now}@example.test`}, 'none', ${Buffer.alloc(1)}, db_clock())`;
     await tx`insert into account_heads (account_id, at) values (${accountId}, db_clock())`;
     await tx`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month,
-        escalation_threshold, counterparties, time_zone, max_uses, digest, created_at, changed_at)
+        escalation_threshold, counterparties, agent_did, time_zone, max_uses, digest, created_at, changed_at)
       values (${accountId}, ${mandateId}, 'bench', 'active', ${terms.scope}, 'EUR', ${terms.per_action},
-        ${terms.per_month}, ${terms.escalation_threshold}, ${terms.counterparties}, ${terms.time_zone},
-        ${terms.max_uses}, ${mandateDigest(terms)}, db_clock(), db_clock())`;
+        ${terms.per_month}, ${terms.escalation_threshold}, ${terms.counterparties}, ${terms.agent_did},
+        ${terms.time_zone}, ${terms.max_uses}, ${mandateDigest(terms)}, db_clock(), db_clock())`;
     await tx`insert into gateway_instances (account_id, instance_id, mandate_id, name, status, target_url, token_hash,
         rate_per_second, rate_burst, created_at, changed_at)
       values (${accountId}, ${instanceId}, ${mandateId}, 'bench', 'active', ${targetUrl},
@@ -147,4 +148,31 @@ export async function seedInstances(sql: Sql, account: SeededAccount, count: num
     instances.push({ ...account, instanceId, toolId, token, tokenHash });
   }
   return instances;
+}
+
+/** An API key of a seeded account. */
+export interface SeededKey {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly apiKey: string;
+  readonly tokenHash: string;
+}
+
+/** Adds an API key with these scopes; its rates are raised as far as they go. */
+export async function seedKey(
+  sql: Sql,
+  { accountId }: Pick<SeededAccount, 'accountId'>,
+  scopes: readonly string[] = ['verify'],
+): Promise<SeededKey> {
+  const [keyId, apiKey] = [newTypeId('key', Date.now()), newSecretToken('mak')];
+  const tokenHash = secretHash(apiKey);
+  await sql.begin(async (tx) => {
+    await tx`insert into api_keys (account_id, key_id, name, token_hash, scopes, status, verify_per_second,
+        verify_burst, management_per_second, management_burst, created_at)
+      values (${accountId}, ${keyId}, 'bench', decode(${tokenHash}, 'hex'), ${[...scopes]}, 'active', 1000000, 1000000,
+        1000000, 1000000, db_clock())`;
+    await tx`insert into token_routes (token_hash, kind, account_id, subject_id)
+      values (decode(${tokenHash}, 'hex'), 'api_key', ${accountId}, ${keyId})`;
+  });
+  return { accountId, keyId, apiKey, tokenHash };
 }

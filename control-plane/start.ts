@@ -5,6 +5,7 @@ import type { Config } from '../config/load.ts';
 import type { Logger } from '../config/log.ts';
 import { type MetricsServer, startMetricsServer } from '../config/metrics-server.ts';
 import type { RunningProcess } from '../config/run-process.ts';
+import { MAT_TYPE, matClaims } from '../core/mat.ts';
 import { Custody, checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
@@ -14,6 +15,7 @@ import { TokenRoutes } from './decisions/token-routes.ts';
 import { VersionCache } from './decisions/versions.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
+import { SigningKeys } from './signing/signing-keys.ts';
 
 /** Only the owner may connect to the socket: whoever can is one step from the shared secret. */
 const SOCKET_MODE = 0o600;
@@ -29,6 +31,7 @@ export interface ControlPlaneCore {
   readonly lanes: Lanes;
   readonly metrics: ControlPlaneMetrics;
   readonly custody: Custody;
+  readonly signing: SigningKeys;
   readonly buckets: TokenBuckets;
   readonly logError: (error: unknown, message: string) => void;
 }
@@ -100,6 +103,9 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   const metrics = new ControlPlaneMetrics();
   const buckets = new TokenBuckets();
   const logError = (error: unknown, message: string): void => log.error({ err: error }, message);
+  const signing = await SigningKeys.open(sql, custody, logError);
+  undo.push(async () => signing.close());
+  const issuer = config.publicUrl;
   const lanes = new Lanes({
     databaseUrl: databaseAppUrl,
     lanes: config.controlLanes,
@@ -108,11 +114,16 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
       custody.open(accountId, 'credential', instanceId, sealed).toString('utf8'),
     ),
     buckets,
+    verifications: {
+      consumptionToken: (receiptId) => custody.consumptionToken(receiptId),
+      signMat: (facts) => signing.sign(MAT_TYPE, matClaims(issuer, facts)),
+      sandboxAccountId: null,
+    },
     metrics,
     logError,
   });
   undo.push(() => lanes.close());
-  return { core: { config, log, sql, lanes, metrics, custody, buckets, logError }, internalSecret };
+  return { core: { config, log, sql, lanes, metrics, custody, signing, buckets, logError }, internalSecret };
 }
 
 async function startListeners(
@@ -120,7 +131,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, buckets, logError } = core;
+  const { config, sql, lanes, metrics, signing, buckets, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -130,6 +141,8 @@ async function startListeners(
     routes: new TokenRoutes(sql),
     buckets,
     escalations,
+    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(config.publicUrl, facts)),
+    sandboxAccountId: null,
     metrics,
     logError,
   });

@@ -148,7 +148,11 @@ export const ESCALATION_POLL_MS = 250;
 /** What a job takes at a time: enough to keep up, few enough to hold an account's lock for milliseconds. */
 export const JOB_BATCH = 500;
 
-// Presentations.
+// Presentations, verifications and tokens.
+/** Characters of a token that the service signed; the largest holds an action and digests. */
+export const JWS_MAX_CHARACTERS = 16_384;
+/** A presentation, an action and an escalation token have less than 3 KiB. */
+export const VERIFY_BODY_MAX_BYTES = 64 * 1024;
 /** Validated keys that a process remembers: a few megabytes, and checking one anew costs half a millisecond. */
 export const AGENT_KEYS_MAX = 10_000;
 /** Characters of a nonce, which is base64url or anything of its alphabet: 22 hold 16 random bytes (contract §3). */

@@ -16,26 +16,31 @@ import {
   type ChargeAnswer,
   type DecisionAnswer,
   type DecisionAsk,
+  type DecisionPath,
   type EscalationWaitAnswer,
   escalationWaitAnswer,
+  type GatewayAnswer,
+  type GatewayAsk,
   type GatewayOutcome,
   INTERNAL_BATCH_PATH,
   INTERNAL_BODY_PATH,
   INTERNAL_WAIT_PATH,
   type RateCharge,
+  type VerifyAnswer,
+  type VerifyAsk,
 } from '../core/wire.ts';
 import { readBatchAnswer } from './batch-answer.ts';
 import { type ControlAnswer, ControlLink, ControlPlaneAway } from './control-link.ts';
 
 /** Whoever waits for a decision; one of the two is called, once, and must not throw. */
-export interface AskWaiter {
-  readonly resolve: (answer: DecisionAnswer) => void;
+export interface AskWaiter<A extends DecisionAnswer = GatewayAnswer> {
+  readonly resolve: (answer: A) => void;
   readonly reject: (error: ControlPlaneAway) => void;
 }
 
 interface WaitingAsk {
   readonly ask: DecisionAsk;
-  readonly waiter: AskWaiter;
+  readonly waiter: AskWaiter<never>;
   readonly startedMs: number;
   settled: boolean;
   /** The control planes that it did not reach. */
@@ -69,7 +74,7 @@ export interface DecisionClientOptions {
   readonly timeoutMs: number;
   readonly batchMax?: number;
   /** Told of every ask how long it took until it was answered or given up. */
-  readonly observeSeconds: (seconds: number) => void;
+  readonly observeSeconds: (path: DecisionPath, seconds: number) => void;
   readonly logWarning: (error: unknown, message: string) => void;
 }
 
@@ -90,7 +95,12 @@ export class DecisionClient {
   }
 
   /** Asks; there is an answer, or a {@link ControlPlaneAway} when none comes in time. */
-  ask(ask: DecisionAsk, waiter: AskWaiter): void {
+  ask(ask: GatewayAsk, waiter: AskWaiter): void {
+    this.route({ ask, waiter, startedMs: performance.now(), settled: false, tried: null });
+  }
+
+  /** Asks for a verification, as {@link ask}. */
+  verify(ask: VerifyAsk, waiter: AskWaiter<VerifyAnswer>): void {
     this.route({ ask, waiter, startedMs: performance.now(), settled: false, tried: null });
   }
 
@@ -104,7 +114,7 @@ export class DecisionClient {
   /** Gives up on an ask. */
   refuse(waiting: WaitingAsk, error: ControlPlaneAway): void {
     waiting.settled = true;
-    this.#options.observeSeconds((performance.now() - waiting.startedMs) / 1000);
+    this.#options.observeSeconds(waiting.ask.path, (performance.now() - waiting.startedMs) / 1000);
     waiting.waiter.reject(error);
   }
 
@@ -398,8 +408,9 @@ class Lane {
       const waiting = asks[i]!;
       if (!waiting.settled) {
         waiting.settled = true;
-        this.#options.observeSeconds((nowMs - waiting.startedMs) / 1000);
-        waiting.waiter.resolve(answer.asks[i]!);
+        this.#options.observeSeconds(waiting.ask.path, (nowMs - waiting.startedMs) / 1000);
+        // What kind of answer it is was compared with what was asked.
+        waiting.waiter.resolve(answer.asks[i] as never);
       } else {
         this.#undo(answer.asks[i]!, waiting.ask.token_hash);
       }
@@ -476,5 +487,12 @@ function answerOf({ asks, outcomes, charges }: Batch, { status, text }: ControlA
   if (decided.length !== asks.length || written.length !== outcomes.length || charged.length !== charges.length) {
     throw new ControlPlaneAway('the control plane answered something else', true);
   }
+  for (let i = 0; i < asks.length; i++) {
+    if (!answersTo(decided[i]!, asks[i]!.ask)) throw new ControlPlaneAway('an answer to something else', true);
+  }
   return answer;
+}
+
+function answersTo({ answer }: DecisionAnswer, { path }: DecisionAsk): boolean {
+  return answer === 'problem' || (answer === 'result') === (path === 'verify');
 }

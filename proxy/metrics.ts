@@ -1,12 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { GatewayOutcome } from '../core/wire.ts';
+import type { DecisionPath, GatewayOutcome } from '../core/wire.ts';
 
 const BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
 // One object each, not one for every request.
-const GATEWAY = { path: 'gateway' };
+const PATHS: Readonly<Record<DecisionPath, { path: string }>> = {
+  gateway: { path: 'gateway' },
+  verify: { path: 'verify' },
+};
 const OUTCOMES: Readonly<Record<GatewayOutcome['outcome'], { outcome: string }>> = {
   booked: { outcome: 'booked' },
   released: { outcome: 'released' },
@@ -58,8 +61,8 @@ export class ProxyMetrics {
     });
   }
 
-  decisionSeconds(seconds: number): void {
-    this.#decision.observe(GATEWAY, seconds);
+  decisionSeconds(path: DecisionPath, seconds: number): void {
+    this.#decision.observe(PATHS[path], seconds);
   }
 
   readonly forwarded = (outcome: GatewayOutcome['outcome'], seconds: number): void => {

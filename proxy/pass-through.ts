@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import httpProxy from '@fastify/http-proxy';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { ProblemError, problemDocument } from '../core/errors.ts';
-import { newRequestId } from './gateway/answers.ts';
+import { newRequestId } from './http/answers.ts';
 
 const BODY_MAX_BYTES = 1024 * 1024;
 

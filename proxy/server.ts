@@ -15,6 +15,7 @@ import type { Resolve } from './gateway/target-guard.ts';
 import { Targets } from './gateway/targets.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { passThrough } from './pass-through.ts';
+import { VERIFY_PATH, Verifier } from './verify/route.ts';
 
 export interface ProxyOptions {
   readonly host: string;
@@ -51,7 +52,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     secret: options.internalSecret,
     timeoutMs: options.decisionTimeoutMs,
     batchMax,
-    observeSeconds: (seconds) => metrics.decisionSeconds(seconds),
+    observeSeconds: (path, seconds) => metrics.decisionSeconds(path, seconds),
     logWarning: options.logError,
   });
   const targets = new Targets({
@@ -62,7 +63,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   });
   const metrics: ProxyMetrics = new ProxyMetrics({
     controlPlanesUp: () => decisions.up,
-    inFlight: () => gateway.inFlight,
+    inFlight: () => gateway.inFlight + verifier.inFlight,
   });
   const gateway = new Gateway({
     decisions,
@@ -71,6 +72,11 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     metrics,
     decisionTimeoutMs: options.decisionTimeoutMs,
     batchMax,
+    logError: options.logError,
+  });
+  const verifier = new Verifier({
+    decisions,
+    decisionTimeoutMs: options.decisionTimeoutMs,
     logError: options.logError,
   });
   const others = await passThrough({ controlUrl: options.controlUrl, ready: () => decisions.alive(1_000) });
@@ -85,8 +91,9 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     },
     (request, response) => {
       const prefix = gatewayPrefix(request);
-      if (prefix === null) others.routing(request, response);
-      else gateway.handle(request, response, prefix);
+      if (prefix !== null) gateway.handle(request, response, prefix);
+      else if (isVerification(request)) verifier.handle(request, response);
+      else others.routing(request, response);
     },
   );
   refuseUpgrades(server);
@@ -100,6 +107,10 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
       await Promise.all([targets.close(), others.close()]);
     },
   };
+}
+
+function isVerification({ url = '' }: IncomingMessage): boolean {
+  return url.startsWith(VERIFY_PATH) && (url.length === VERIFY_PATH.length || url[VERIFY_PATH.length] === '?');
 }
 
 function listen(server: Server, { host, port }: ProxyOptions): Promise<void> {

@@ -3,7 +3,7 @@ import { secretTokenOf } from '../../core/secret-token.ts';
 import type { Sql } from '../db/client.ts';
 
 /** What a sealed secret is for; each purpose has its own key. */
-export const SEAL_PURPOSES = ['totp', 'credential', 'signup'] as const;
+export const SEAL_PURPOSES = ['totp', 'credential', 'signup', 'signing', 'agent'] as const;
 export type SealPurpose = (typeof SEAL_PURPOSES)[number];
 
 const MASTER_KEY_BYTES = 32;
@@ -21,6 +21,7 @@ const TAG_BYTES = 16;
 export class Custody {
   readonly #keys: Readonly<Record<SealPurpose, Buffer>>;
   readonly #escalationKey: Buffer;
+  readonly #consumptionKey: Buffer;
 
   /** @throws RangeError where the key is not 32 bytes */
   constructor(masterKey: Buffer) {
@@ -28,8 +29,11 @@ export class Custody {
       totp: derive(masterKey, 'seal/totp'),
       credential: derive(masterKey, 'seal/credential'),
       signup: derive(masterKey, 'seal/signup'),
+      signing: derive(masterKey, 'seal/signing'),
+      agent: derive(masterKey, 'seal/agent'),
     };
     this.#escalationKey = derive(masterKey, 'escalation-token');
+    this.#consumptionKey = derive(masterKey, 'consumption-token');
   }
 
   /** Seals `plaintext` for one subject of one account. */
@@ -56,6 +60,11 @@ export class Custody {
   /** The token of an escalation: the same whenever it is asked for, so that only its hash need be stored. */
   escalationToken(escalationId: string): string {
     return secretTokenOf('etk', createHmac('sha256', this.#escalationKey).update(escalationId).digest());
+  }
+
+  /** The consumption token of a receipt: the same whenever it is asked for, so that only its hash need be stored. */
+  consumptionToken(receiptId: string): string {
+    return secretTokenOf('ctk', createHmac('sha256', this.#consumptionKey).update(receiptId).digest());
   }
 }
 

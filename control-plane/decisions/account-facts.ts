@@ -121,11 +121,22 @@ export interface AuthorisationState {
   readonly actionType: string;
   readonly counterparty: string | null;
   readonly ctx: string | null;
+  /** What the mandate allows in a month, in minor units. */
+  readonly perMonth: number;
   state: 'reserved' | 'booked' | 'released' | 'final';
   booked: number;
   /** Of what was asked when it was booked, in hex, and the answer to it. */
   consumptionDigest: string | null;
   consumptionAnswer: string | null;
+  /** What was reported of it, in order. */
+  readonly executions: ExecutionState[];
+}
+
+/** A report of an execution: what was asked (SHA-256 in hex) and answered. */
+export interface ExecutionState {
+  readonly outcome: string;
+  readonly digest: string;
+  readonly answer: string;
 }
 
 /**

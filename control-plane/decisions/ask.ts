@@ -1,4 +1,5 @@
 import type { ProblemCode } from '../../core/errors.ts';
+import type { MatFacts } from '../../core/mat.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, RateState } from '../../core/wire.ts';
 import type { BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
@@ -14,11 +15,31 @@ export interface AskContext {
   readonly versions: VersionCache;
   readonly buckets: TokenBuckets;
   readonly metrics: DecisionMetrics;
+  readonly verifications: VerificationMeans;
   readonly monotonicMs: number;
+}
+
+/** What verifications need of the rest of the control plane. */
+export interface VerificationMeans {
+  /** The consumption token of a receipt: the same whenever it is asked for, so that only its hash need be stored. */
+  readonly consumptionToken: (receiptId: string) => string;
+  readonly signMat: (facts: MatFacts) => string;
+  /** The account whose mandates anybody's API key may be verified with; null where there is no sandbox. */
+  readonly sandboxAccountId: string | null;
 }
 
 /** An answer that is no decision. */
 export type Problem = GatewayAnswer & { readonly answer: 'problem' };
+
+/** A verification that was decided and recorded; `text` writes its answer once the MAT that belongs to it is signed. */
+export interface DecidedVerification {
+  readonly answer: 'result';
+  readonly receiptId: string;
+  readonly replayed: boolean;
+  readonly rate: RateState;
+  readonly mat: MatFacts | null;
+  readonly text: (mat: string | null) => string;
+}
 
 export function problem(
   error: ProblemCode,

@@ -1,15 +1,16 @@
-import type { GatewayAnswer } from '../../core/wire.ts';
 import { isUnavailable } from '../db/client.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
 import type { DecisionMetrics, FactsSource } from './account-facts.ts';
-import type { AskContext } from './ask.ts';
+import { type AskContext, problem, type VerificationMeans } from './ask.ts';
 import type { CarriedFacts } from './carried-facts.ts';
-import type { BatchFacts, FactReader } from './facts.ts';
+import type { BatchFacts } from './fact-rows.ts';
+import type { FactReader } from './facts.ts';
 import { answerGatewayAsk, UNAUTHENTICATED } from './gateway-ask.ts';
 import type { HotItem } from './items.ts';
 import { ConnectionLost, type LaneConnection } from './lane-connection.ts';
 import { applyOutcome } from './outcomes.ts';
 import { Recording } from './record.ts';
+import { answerVerifyAsk, UNKNOWN_KEY } from './verify-ask.ts';
 import type { VersionCache } from './versions.ts';
 
 /** What a lane runs its batches with. */
@@ -21,6 +22,7 @@ export interface BatchLane {
 
 /** What batches are run with; one object a control plane. */
 export interface BatchDependencies {
+  readonly verifications: VerificationMeans;
   readonly versions: VersionCache;
   readonly buckets: TokenBuckets;
   readonly metrics: DecisionMetrics;
@@ -59,11 +61,8 @@ export async function runBatch(
 /** Answers an item that will not be run: nothing was decided or written. */
 export function refuse(item: HotItem, detail: string): void {
   if (item.kind === 'outcome') item.answer(false);
-  else item.answer(undecided(detail));
-}
-
-function undecided(detail: string): GatewayAnswer {
-  return { answer: 'problem', error: 'not_decidable', detail, receipt_id: null, retry_after_s: 1, rate: null };
+  else if (item.kind === 'booking') item.refuse(detail);
+  else item.answer(problem('not_decidable', detail, null, null, 1));
 }
 
 /** Decides on carried facts if all are at hand, and on read ones where not, or where those were no longer so. */
@@ -122,16 +121,31 @@ function decideAll(
   const contexts = new Map<string, AskContext>();
   const monotonicMs = performance.now();
   for (const [accountId, facts] of batch) contexts.set(accountId, { ...dependencies, facts, recording, monotonicMs });
-  return items.map((item): Reply => {
-    const context = contexts.get(item.accountId);
-    if (item.kind === 'outcome') {
+  return items.map((item) => replyTo(contexts.get(item.accountId), item));
+}
+
+function replyTo(context: AskContext | undefined, item: HotItem): Reply {
+  switch (item.kind) {
+    case 'outcome': {
       // An account that is not there has nothing to book on.
       const written = context === undefined || applyOutcome(context, item.outcome);
       return () => item.answer(written);
     }
-    const answer = context === undefined ? UNAUTHENTICATED : answerGatewayAsk(context, item);
-    return () => item.answer(answer);
-  });
+    case 'ask': {
+      const answer = context === undefined ? UNAUTHENTICATED : answerGatewayAsk(context, item);
+      return () => item.answer(answer);
+    }
+    case 'verify': {
+      const answer = context === undefined ? UNKNOWN_KEY : answerVerifyAsk(context, item);
+      return () => item.answer(answer);
+    }
+    case 'booking': {
+      if (context === undefined) return () => item.refuse('There is no such account.');
+      return item.apply(context, context.facts.authorisations.get(item.tokenHash));
+    }
+    default:
+      throw new Error(`an item that is not known: ${String(item satisfies never)}`);
+  }
 }
 
 interface Committed {
@@ -152,7 +166,7 @@ function committed(
   if (!recording.changesFacts) carried.keep(facts);
   metrics.facts(source);
   for (const kind of recording.kinds) metrics.evidence(kind, 1);
-  for (const [decision, code] of recording.verdicts) metrics.decision('gateway', decision, code);
+  for (const [path, decision, code] of recording.verdicts) metrics.decision(path, decision, code);
   for (const outcome of recording.outcomes) metrics.outcome(outcome);
 }
 

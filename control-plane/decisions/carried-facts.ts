@@ -1,12 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
-import { type AccountFacts, toolKey } from './account-facts.ts';
-import type { BatchFacts, FactsRead } from './facts.ts';
-import type { HotItem } from './items.ts';
+import { type AccountFacts, monthKey, toolKey } from './account-facts.ts';
+import type { BatchFacts } from './fact-rows.ts';
+import type { FactsRead } from './facts.ts';
+import type { HotItem, VerifyItem } from './items.ts';
 import type { VersionCache } from './versions.ts';
 
 /** Instances, tools and reservations that a lane remembers, over all its accounts: some megabytes. */
 const CARRIED_MAX = 20_000;
+/** Spent nonces that are remembered of an account: a repeat among them costs no second look. */
+const NONCES_MAX = 4_096;
 /** After carried facts turned out to be old, so many batches read theirs: another control plane has the account. */
 const CONTENDED_BATCHES = 16;
 /** How long the database's time is reckoned from the last answer that told it, in milliseconds: clocks drift. */
@@ -22,7 +25,8 @@ const CLOCK_MAX_AGE_MS = 10_000;
 export class CarriedFacts {
   readonly #accounts = new LRUCache<string, AccountFacts>({
     maxSize: CARRIED_MAX,
-    sizeCalculation: ({ instances, tools, reservations }) => 1 + instances.size + tools.size + reservations.size,
+    sizeCalculation: ({ instances, tools, reservations, mandates, keys, spentNonces }) =>
+      1 + instances.size + tools.size + reservations.size + mandates.size + keys.size + spentNonces.size,
   });
   readonly #contended = new LRUCache<string, number>({ max: 1_000 });
   #clock: { readonly databaseMs: number; readonly atMs: number } | null = null;
@@ -64,6 +68,8 @@ export class CarriedFacts {
       if (facts.escalations.length > 0) continue;
       facts.answers.clear();
       facts.grants.clear();
+      facts.authorisations.clear();
+      if (facts.spentNonces.size > NONCES_MAX) facts.spentNonces.clear();
       this.#accounts.set(accountId, facts);
     }
   }
@@ -101,23 +107,41 @@ export class CarriedFacts {
 
 function suffices(facts: AccountFacts, item: HotItem, nowMs: number, versions: VersionCache): boolean {
   if (item.kind === 'outcome') return facts.reservations.has(item.outcome.receipt_id);
-  const { ask } = item;
-  if (ask.idempotency_key_hash !== null || ask.escalation_token_hash !== null) return false;
+  if (item.kind === 'booking') return false;
+  const { idempotency_key_hash: key, escalation_token_hash: token } = item.ask;
+  if (key !== null || token !== null) return false;
+  if (item.kind === 'verify') return sufficesToVerify(facts, item, nowMs, versions);
   const instance = facts.instances.get(item.instanceId);
   if (instance === undefined || nowMs >= instance.mandate.monthEndsAtMs || !versions.hasInstance(instance))
     return false;
-  for (const key of candidateKeys(ask.name, instance.shapes as readonly Shape[])) {
+  for (const key of candidateKeys(item.ask.name, instance.shapes as readonly Shape[])) {
     const tool = facts.tools.get(toolKey(instance.instanceId, key));
     if (tool === undefined || (tool !== null && !versions.hasTool(tool))) return false;
   }
   return true;
 }
 
+/** A nonce that is not known to be spent is taken for unspent: the database refuses the batch where it is not so. */
+function sufficesToVerify(facts: AccountFacts, item: VerifyItem, nowMs: number, versions: VersionCache): boolean {
+  // Another account's key may be revoked without this account's revision moving.
+  if (item.key.accountId !== item.accountId || !facts.keys.has(item.key.keyId)) return false;
+  const { presentation } = item.ask;
+  if (presentation === null) return true;
+  const mandate = facts.mandates.get(presentation.mandate_id);
+  if (mandate === undefined) return false;
+  return mandate === null || (nowMs < mandate.monthEndsAtMs && versions.hasMandate(mandate));
+}
+
 /** Both are of the same head: what they share is equal, and instances refer to one mandate each. */
 function merge(read: AccountFacts, known: AccountFacts): void {
   for (const [key, tool] of known.tools) if (!read.tools.has(key)) read.tools.set(key, tool);
   for (const [key, one] of known.reservations) if (!read.reservations.has(key)) read.reservations.set(key, one);
-  for (const [key, mandate] of known.mandates) if (!read.mandates.has(key)) read.mandates.set(key, mandate);
+  for (const [key, mandate] of known.mandates) {
+    if (read.mandates.has(key)) continue;
+    // A booking reads a month without its mandate: what is counted on one must be seen on the other.
+    const month = mandate === null ? undefined : read.months.get(monthKey(key, mandate.month.month));
+    read.mandates.set(key, mandate === null || month === undefined ? mandate : { ...mandate, month });
+  }
   for (const [key, month] of known.months) if (!read.months.has(key)) read.months.set(key, month);
   for (const [keyId, key] of known.keys) if (!read.keys.has(keyId)) read.keys.set(keyId, key);
   for (const nonce of known.spentNonces) read.spentNonces.add(nonce);

@@ -1,18 +1,22 @@
 import type { DecisionFacts, DecisionRequest, Verdict } from '../../core/decide.ts';
 import { DENIAL_CODE_VERSION } from '../../core/denial-codes.ts';
-import type { GatewayAsk } from '../../core/wire.ts';
+import type { GatewayAsk, VerifyAsk } from '../../core/wire.ts';
 
-/** What a decision's evidence says besides facts, request and verdict. */
-export interface DecisionRecord {
+/** What every decision's evidence is made from; `mandateDigest` is empty where there is no such mandate. */
+export interface DecisionParts {
   readonly facts: DecisionFacts;
   readonly request: DecisionRequest;
   readonly verdict: Verdict;
-  readonly instanceId: string;
   readonly mandateDigest: string;
-  readonly tool: { readonly id: string; readonly key: string; readonly version: number };
-  readonly ask: GatewayAsk;
   readonly escalation: { readonly id: string; readonly expires_at: string } | null;
   readonly decidedBy: string | null;
+}
+
+/** What a gateway decision's evidence says besides. */
+export interface DecisionRecord extends DecisionParts {
+  readonly instanceId: string;
+  readonly tool: { readonly id: string; readonly key: string; readonly version: number };
+  readonly ask: GatewayAsk;
 }
 
 /**
@@ -31,13 +35,52 @@ export function gatewayDecisionBody(record: DecisionRecord): string {
     `,"decision":"${verdict.decision}","denial_code_version":${DENIAL_CODE_VERSION}` +
     `${escalationText(record)}${grantText(record)}${text('idempotency_key', ask.idempotency_key_hash)}` +
     `,"instance":"${record.instanceId}"${mandateText(record)}` +
-    `,"month":{"booked":${facts.month.booked},"month":"${facts.month.month}","reserved":${facts.month.reserved}}` +
+    `,"month":${monthText(facts)}` +
     `,"path":"gateway"${text('reason_text', denied?.reason_text)}` +
     `,"request":{"bindable":${request.bindable}${text('body_sha256', ask.request.body_sha256)}` +
     `${text('method', ask.request.method)}${text('path', ask.request.path)}${text('query', ask.request.query)}` +
     `${request.escalation_token_given ? ',"token_given":true' : ''}}` +
     `${standingText(facts)}${toolText(record)}${text('undecidable', facts.undecidable)}}`
   );
+}
+
+/** What a verification's evidence says besides facts, request and verdict. */
+export interface VerificationRecord extends DecisionParts {
+  readonly keyId: string;
+  readonly ask: VerifyAsk;
+  readonly sandbox: boolean;
+}
+
+/** The JCS text of a verification's evidence body: as {@link gatewayDecisionBody}, with the presentation as signed. */
+export function verificationBody(record: VerificationRecord): string {
+  const { facts, request, verdict, ask } = record;
+  const denied = verdict.decision === 'deny' ? verdict : null;
+  const month = facts.mandate === null ? '' : `,"month":${monthText(facts)}`;
+  return (
+    `{"action":${actionText(request.action)}${text('code', denied?.code)}${text('ctx', request.ctx)}` +
+    `,"decision":"${verdict.decision}","denial_code_version":${DENIAL_CODE_VERSION}` +
+    `${escalationText(record)}${grantText(record)}${text('idempotency_key', ask.idempotency_key_hash)}` +
+    `,"key":"${record.keyId}"${mandateText(record)}${month},"path":"verify"` +
+    `,"presentation":${presentationText(record)}` +
+    `${text('reason_text', denied?.reason_text)},"request_sha256":"${ask.request_digest}"` +
+    `${record.sandbox ? ',"sandbox":true' : ''}${standingText(facts)}` +
+    `${request.escalation_token_given ? ',"token_given":true' : ''}${text('undecidable', facts.undecidable)}}`
+  );
+}
+
+function presentationText({ facts: { presentation }, ask }: VerificationRecord): string {
+  const { document } = ask.presentation ?? {};
+  const members = [
+    document === undefined ? '' : `,"document":${document}`,
+    text('expected_signer', presentation?.expected_signer),
+    presentation?.nonce_spent ? ',"nonce_spent":true' : '',
+    text('problem', presentation?.problem),
+  ];
+  return `{${members.join('').slice(1)}}`;
+}
+
+function monthText({ month }: DecisionFacts): string {
+  return `{"booked":${month.booked},"month":"${month.month}","reserved":${month.reserved}}`;
 }
 
 /** A member with the comma before it; nothing where there is no value. */
@@ -53,12 +96,12 @@ function actionText(action: DecisionRequest['action']): string {
   );
 }
 
-function escalationText({ escalation }: DecisionRecord): string {
+function escalationText({ escalation }: DecisionParts): string {
   if (escalation === null) return '';
   return `,"escalation":{"expires_at":${JSON.stringify(escalation.expires_at)}${text('id', escalation.id)}}`;
 }
 
-function grantText({ facts: { grant }, decidedBy }: DecisionRecord): string {
+function grantText({ facts: { grant }, decidedBy }: DecisionParts): string {
   if (grant === null) return '';
   return (
     `,"grant":{"closes_at_ms":${grant.closes_at_ms}${text('ctx', grant.ctx)}${text('decided_by', decidedBy)}` +
@@ -67,7 +110,7 @@ function grantText({ facts: { grant }, decidedBy }: DecisionRecord): string {
   );
 }
 
-function mandateText({ facts: { mandate }, mandateDigest }: DecisionRecord): string {
+function mandateText({ facts: { mandate }, mandateDigest }: DecisionParts): string {
   if (mandate === null) return '';
   return (
     `,"mandate":{"digest":"${mandateDigest}","id":"${mandate.mandate_id}","status":"${mandate.status}",` +

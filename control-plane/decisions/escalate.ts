@@ -84,7 +84,7 @@ export function recordEscalation(
   return { id, expires_at: new Date(expiresAtMs).toISOString(), created: true };
 }
 
-/** The approval that a token's hash names, as `decide` sees it; at another subject it was granted for another action. */
+/** The approval that a token names, as `decide` sees it; at another subject it was granted for another action. */
 export function grantFacts(grant: GrantState | undefined, subjectId: string): GrantFacts | null {
   if (grant === undefined) return null;
   return {

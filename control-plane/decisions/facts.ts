@@ -8,17 +8,14 @@ import {
   type GrantState,
   type HeadState,
   type InstanceState,
-  type MandateState,
-  monthKey,
   type ReservationState,
   type ToolState,
   toolKey,
 } from './account-facts.ts';
+import { Columns } from './columns.ts';
+import { addEscalation, addMandate, type BatchFacts, type Json, type Row } from './fact-rows.ts';
 import type { AskItem, HotItem } from './items.ts';
-import { joined } from './record.ts';
-
-type Json = string | number | boolean | null | readonly Json[];
-type Row = readonly Json[];
+import { addVerifyFacts, VerifyColumns, type VerifyFactsRow } from './verify-facts.ts';
 
 interface FactsRow {
   readonly now_ms: number;
@@ -31,44 +28,8 @@ interface FactsRow {
   readonly grants: readonly Row[] | null;
 }
 
+const VERIFY_FACTS = 'select * from verify_facts($1, $2, $3, $4, $5, $6, $7, $8)';
 const FACTS = `select * from decision_facts(${Array.from({ length: 13 }, (_, i) => `$${i + 1}`).join(', ')})`;
-
-/** Distinct tuples of a batch, kept as the columns that the query takes. */
-class Columns {
-  readonly #seen = new Set<string>();
-  readonly #columns: string[][];
-
-  constructor(width: number) {
-    this.#columns = Array.from({ length: width }, () => []);
-  }
-
-  add(...values: string[]): void {
-    const key = values.join('\u001f');
-    if (this.#seen.has(key)) return;
-    this.#seen.add(key);
-    for (let i = 0; i < values.length; i++) this.#columns[i]!.push(values[i]!);
-  }
-
-  has(...values: string[]): boolean {
-    return this.#seen.has(values.join('\u001f'));
-  }
-
-  get empty(): boolean {
-    return this.#seen.size === 0;
-  }
-
-  each(use: (...values: (string | undefined)[]) => void): void {
-    const [first] = this.#columns;
-    for (let i = 0; i < (first?.length ?? 0); i++) use(...this.#columns.map((column) => column[i]));
-  }
-
-  texts(): string[] {
-    return this.#columns.map(joined);
-  }
-}
-
-/** Facts by account. */
-export type BatchFacts = Map<string, AccountFacts>;
 
 export interface FactsRead {
   readonly batch: BatchFacts;
@@ -92,27 +53,33 @@ export class FactReader {
     const receipts = new Columns(2);
     const keys = new Columns(3);
     const tokens = new Columns(2);
+    const verify = new VerifyColumns();
     for (const item of items) {
       accounts.add(item.accountId);
-      if (item.kind === 'outcome') {
-        receipts.add(item.accountId, item.outcome.receipt_id);
-        continue;
-      }
-      const { ask, accountId, instanceId } = item;
-      instances.add(accountId, instanceId);
-      for (const key of this.#candidates(item)) tools.add(accountId, instanceId, key);
-      if (ask.idempotency_key_hash !== null) keys.add(accountId, instanceId, ask.idempotency_key_hash);
+      verify.add(item);
+      if (item.kind === 'outcome') receipts.add(item.accountId, item.outcome.receipt_id);
+      if (item.kind !== 'ask' && item.kind !== 'verify') continue;
+      const { ask, accountId } = item;
+      const subjectId = item.kind === 'ask' ? item.instanceId : item.key.keyId;
+      if (ask.idempotency_key_hash !== null) keys.add(accountId, subjectId, ask.idempotency_key_hash);
       if (ask.escalation_token_hash !== null) tokens.add(accountId, ask.escalation_token_hash);
+      if (item.kind !== 'ask') continue;
+      instances.add(accountId, item.instanceId);
+      for (const key of this.#candidates(item)) tools.add(accountId, item.instanceId, key);
     }
     const columns = [accounts, instances, tools, receipts, keys, tokens].flatMap((one) => one.texts());
-    const [begun, read] = await Promise.allSettled([
+    const [begun, read, verified] = await Promise.allSettled([
       sql.unsafe('begin').execute(),
       sql.unsafe<FactsRow[]>(FACTS, columns, { prepare: true }).execute(),
+      verify.empty ? [] : sql.unsafe<VerifyFactsRow[]>(VERIFY_FACTS, verify.texts(), { prepare: true }).execute(),
     ]);
     if (begun.status === 'rejected') throw begun.reason;
     if (read.status === 'rejected') throw read.reason;
+    if (verified.status === 'rejected') throw verified.reason;
     const row = read.value[0]!;
     const batch = batchOf(row);
+    const [more] = verified.value;
+    if (more !== undefined) addVerifyFacts(batch, more, verify);
     await this.#readMissedTools(sql, items, batch, tools);
     // What was looked for and not found is known as well.
     tools.each((accountId, instanceId, key) => {
@@ -225,25 +192,6 @@ function addInstance(batch: BatchFacts, row: Row): void {
   });
 }
 
-/** One object a mandate, however many ways a batch comes to it: its asks see each other's effects there. */
-function addMandate(facts: AccountFacts, row: Row): MandateState {
-  const [mandateId, version, status, uses, month, reserved, booked, stored, monthEndsAtMs] = row;
-  const known = facts.mandates.get(String(mandateId));
-  if (known !== undefined && known !== null) return known;
-  const mandate: MandateState = {
-    accountId: facts.head.accountId,
-    mandateId: String(mandateId),
-    version: Number(version),
-    status: String(status),
-    uses: Number(uses),
-    month: { month: String(month), stored: Boolean(stored), reserved: Number(reserved), booked: Number(booked) },
-    monthEndsAtMs: Number(monthEndsAtMs),
-  };
-  facts.mandates.set(mandate.mandateId, mandate);
-  facts.months.set(monthKey(mandate.mandateId, mandate.month.month), mandate.month);
-  return mandate;
-}
-
 function addTool(batch: BatchFacts, row: Row): void {
   const [accountId, instanceId, key, toolId, state, version] = row;
   batch.get(String(accountId))?.tools.set(toolKey(String(instanceId), String(key)), {
@@ -253,23 +201,6 @@ function addTool(batch: BatchFacts, row: Row): void {
     toolId: String(toolId),
     state: state as ToolState['state'],
     version: Number(version),
-  });
-}
-
-function addEscalation(batch: BatchFacts, row: Row): void {
-  const facts = batch.get(String(row[0]));
-  const escalationId = String(row[1]);
-  // Two instances of one mandate in the batch bring it twice.
-  if (facts === undefined || facts.escalations.some((known) => known.escalationId === escalationId)) return;
-  facts.escalations.push({
-    escalationId,
-    mandateId: String(row[2]),
-    subjectId: String(row[3]),
-    ctx: String(row[4]),
-    status: row[5] as EscalationStatus,
-    createdAtMs: Number(row[6]),
-    expiresAtMs: Number(row[7]),
-    closesAtMs: Number(row[8]),
   });
 }
 

@@ -85,7 +85,7 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
     decidedBy: grant?.decidedBy ?? null,
   });
   context.recording.append(head, 'decision', receiptId, body);
-  context.recording.verdicts.push([verdict.decision, verdict.decision === 'deny' ? verdict.code : 'none']);
+  context.recording.verdicts.push(['gateway', verdict.decision, verdict.decision === 'deny' ? verdict.code : 'none']);
   if (escalation !== null) {
     return {
       answer: 'escalate',

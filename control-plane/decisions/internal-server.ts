@@ -1,27 +1,31 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { ListenOptions } from 'node:net';
+import type { MatFacts } from '../../core/mat.ts';
 import { sameHash, secretHash } from '../../core/secret-token.ts';
 import {
   type BatchAnswer,
   type BatchRequest,
   batchRequest,
   type ChargeAnswer,
+  type DecisionAnswer,
+  type DecisionAsk,
   type EscalationWaitAnswer,
   escalationBody,
   escalationWait,
-  type GatewayAnswer,
-  type GatewayAsk,
   INTERNAL_BATCH_PATH,
   INTERNAL_BODY_PATH,
   INTERNAL_SECRET_HEADER,
   INTERNAL_WAIT_PATH,
   type RateState,
+  type VerifyAsk,
 } from '../../core/wire.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
 import type { DecisionMetrics } from './account-facts.ts';
+import { type DecidedVerification, type Problem, problem } from './ask.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
 import type { Lanes } from './lanes.ts';
 import type { TokenRoutes } from './token-routes.ts';
+import { UNKNOWN_KEY } from './verify-ask.ts';
 
 /** Largest message from a proxy, in bytes: a full batch of stored answers and long paths fits. */
 export const INTERNAL_MESSAGE_MAX_BYTES = 96 * 1024 * 1024;
@@ -47,6 +51,10 @@ export interface InternalServerOptions {
   readonly routes: TokenRoutes;
   readonly buckets: TokenBuckets;
   readonly escalations: EscalationGate;
+  /** Signs a MAT off the main thread. */
+  readonly signMat: (facts: MatFacts) => Promise<string>;
+  /** Whose mandates anybody's API key may be verified with; null where there is no sandbox. */
+  readonly sandboxAccountId: string | null;
   readonly metrics: DecisionMetrics;
   readonly logError: (error: unknown, message: string) => void;
 }
@@ -168,7 +176,7 @@ async function findRoutes({ routes, logError }: InternalServerOptions, batch: Ba
 
 function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrivedMs: number): Promise<BatchAnswer> {
   const answer: BatchAnswer = {
-    asks: new Array<GatewayAnswer>(batch.asks.length),
+    asks: new Array<DecisionAnswer>(batch.asks.length),
     outcomes: new Array<boolean>(batch.outcomes.length),
     charges: batch.charges.map(({ token_hash, address }) => charge(options, token_hash, address)),
   };
@@ -187,23 +195,65 @@ function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrive
       options.lanes.submit({ kind: 'outcome', accountId: outcome.account_id, outcome, answer: reply });
     });
     batch.asks.forEach((ask, i) => {
-      const reply = (one: GatewayAnswer) => {
+      submitAsk(options, ask, arrivedMs, (one) => {
         answer.asks[i] = withAddressRate(options, ask, one);
         settled();
-      };
-      const route = options.routes.known(ask.token_hash);
-      if (route === undefined) {
-        reply(UNAUTHENTICATED);
-        return;
-      }
-      const deadlineMs = arrivedMs + ask.budget_ms;
-      options.lanes.submit({ kind: 'ask', ...route, ask, deadlineMs, answer: reply });
+      });
     });
   });
 }
 
+function submitAsk(
+  options: InternalServerOptions,
+  ask: DecisionAsk,
+  arrivedMs: number,
+  reply: (answer: DecisionAnswer) => void,
+): void {
+  const { lanes, routes } = options;
+  const route = routes.known(ask.token_hash);
+  const deadlineMs = arrivedMs + ask.budget_ms;
+  if (ask.path === 'gateway') {
+    if (route?.kind === 'gateway') {
+      const { accountId, subjectId: instanceId } = route;
+      lanes.submit({ kind: 'ask', accountId, instanceId, ask, deadlineMs, answer: reply });
+    } else {
+      reply(UNAUTHENTICATED);
+    }
+    return;
+  }
+  if (route?.kind !== 'api_key') {
+    reply(UNKNOWN_KEY);
+    return;
+  }
+  const key = { accountId: route.accountId, keyId: route.subjectId };
+  const accountId = ownerOf(options, ask) ?? route.accountId;
+  const answer = (one: DecidedVerification | Problem): void => void signed(options, one).then(reply);
+  lanes.submit({ kind: 'verify', accountId, key, ask, deadlineMs, answer });
+}
+
+/** The sandbox where a presentation is for it: its mandates are verified with anybody's key; null otherwise. */
+function ownerOf(
+  { sandboxAccountId }: InternalServerOptions,
+  { problem: wrong, presentation }: VerifyAsk,
+): string | null {
+  return wrong === null && presentation?.verifier === sandboxAccountId ? sandboxAccountId : null;
+}
+
+/** The answer with its MAT, which is signed when the decision is committed; never throws. */
+async function signed(options: InternalServerOptions, decided: DecidedVerification | Problem): Promise<DecisionAnswer> {
+  if (decided.answer === 'problem') return decided;
+  const { receiptId: receipt_id, replayed, rate, mat, text } = decided;
+  try {
+    const body = text(mat === null ? null : await options.signMat(mat));
+    return { answer: 'result', receipt_id, body, replayed, rate };
+  } catch (error) {
+    options.logError(error, 'a decision could not be signed');
+    return problem('not_decidable', 'The decision is recorded but could not be signed.', rate, receipt_id, 1);
+  }
+}
+
 /** Whoever shows no valid token is limited by address. */
-function withAddressRate(options: InternalServerOptions, ask: GatewayAsk, answer: GatewayAnswer): GatewayAnswer {
+function withAddressRate(options: InternalServerOptions, ask: DecisionAsk, answer: DecisionAnswer): DecisionAnswer {
   if (answer.answer !== 'problem' || answer.error !== 'unauthenticated') return answer;
   const bucket = takeAddress(options, ask.address);
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];

@@ -1,8 +1,10 @@
-import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../core/wire.ts';
+import type { GatewayAnswer, GatewayAsk, GatewayOutcome, VerifyAsk } from '../../core/wire.ts';
 import type { BucketState } from '../rate-limit/buckets.ts';
+import type { AuthorisationState } from './account-facts.ts';
+import type { AskContext, DecidedVerification, Problem } from './ask.ts';
 import type { LaneConnection } from './lane-connection.ts';
 
-/** An ask on its way to a decision. `deadlineMs` is monotonic: after it nothing may be decided any more. */
+/** A gateway ask on its way to a decision. `deadlineMs` is monotonic: after it nothing may be decided any more. */
 export interface AskItem {
   readonly kind: 'ask';
   readonly accountId: string;
@@ -14,6 +16,17 @@ export interface AskItem {
   bucket?: BucketState;
 }
 
+/** A verification on its way to a decision, by the account whose mandate it is; `key` asks for it. */
+export interface VerifyItem {
+  readonly kind: 'verify';
+  readonly accountId: string;
+  readonly key: { readonly accountId: string; readonly keyId: string };
+  readonly ask: VerifyAsk;
+  readonly deadlineMs: number;
+  readonly answer: (answer: DecidedVerification | Problem) => void;
+  bucket?: BucketState;
+}
+
 /** The outcome of a forward on its way to the books; `answer` false: not written, to be told again. */
 export interface OutcomeItem {
   readonly kind: 'outcome';
@@ -22,8 +35,21 @@ export interface OutcomeItem {
   readonly answer: (written: boolean) => void;
 }
 
+/**
+ * Something that is to become of an authorisation, by its consumption token: `apply` changes facts and records, at once
+ * and possibly more than once (where a transaction is tried again); what it returns is called after the commit.
+ */
+export interface BookingItem {
+  readonly kind: 'booking';
+  readonly accountId: string;
+  readonly tokenHash: string;
+  readonly deadlineMs: number;
+  readonly apply: (context: AskContext, authorisation: AuthorisationState | undefined) => () => void;
+  readonly refuse: (detail: string) => void;
+}
+
 /** What is batched: many of these share a transaction. */
-export type HotItem = AskItem | OutcomeItem;
+export type HotItem = AskItem | VerifyItem | OutcomeItem | BookingItem;
 
 /** Runs alone in a transaction of its own, in its account's order; it answers for itself and never throws. */
 export interface CommandItem {

@@ -1,15 +1,11 @@
 import type { Verdict } from '../../core/decide.ts';
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { GatewayOutcome } from '../../core/wire.ts';
+import type { DecisionPath, GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
-import type { HeadState, MonthState } from './account-facts.ts';
+import type { AuthorisationState, HeadState, MonthState } from './account-facts.ts';
+import { joined } from './columns.ts';
 import type { AppendedEntry } from './command.ts';
-
-/** Joins a column for `list_of()`: identifiers and JSON text cannot hold U+001F. */
-export function joined(values: readonly (string | number)[]): string {
-  return values.join('\u001f');
-}
 
 interface MonthChange {
   readonly accountId: string;
@@ -39,11 +35,26 @@ export interface Hold {
   readonly keyHash: string | null;
 }
 
+/** What an allow on path 1 or 2 reserves; hashes are hex, `nonceEndsMs` is when the presentation has expired anyway. */
+export interface Authorisation
+  extends Pick<
+    AuthorisationState,
+    'accountId' | 'receiptId' | 'mandateId' | 'month' | 'keyId' | 'amount' | 'currency' | 'actionType' | 'counterparty'
+  > {
+  readonly ctx: string;
+  readonly tokenHash: string;
+  readonly nonceHash: string;
+  readonly nonceEndsMs: number;
+}
+
 /** Outcomes in one entry; a body of so many stays well below what an entry may hold. */
 const OUTCOMES_PER_ENTRY_MAX = 128;
 
 /** How long a reservation waits for its outcome before it counts as unknown, in milliseconds. */
 export const RESERVATION_DUE_MS = 15 * 60_000;
+
+/** How long an authorisation waits to be booked before it counts in full for good, in milliseconds (contract §5). */
+export const AUTHORISATION_DUE_MS = 24 * 60 * 60_000;
 
 /** How old the time of a decision on carried facts may be when it is written, in milliseconds. */
 const FRESH_MS = 1_000;
@@ -51,6 +62,7 @@ const FRESH_MS = 1_000;
 const RECORD_PARAMS = 35;
 const PLACES = Array.from({ length: RECORD_PARAMS }, (_, i) => `$${i + 1}`).join(', ');
 const RECORD = `select record_decisions(${PLACES}) as now_ms`;
+const AUTHORISE = `select record_authorisations(${Array.from({ length: 15 }, (_, i) => `$${i + 1}`).join(', ')})`;
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
@@ -76,11 +88,13 @@ export class Recording {
   };
   readonly #gone = { head: [] as HeadState[], receipt: [] as string[] };
   readonly #unknown = { head: [] as HeadState[], receipt: [] as string[] };
+  readonly #authorisations: Authorisation[] = [];
+  #authorisedAtMs = 0;
   readonly #statements: Statement[] = [];
   #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
   /** What the metrics hear of once it is committed. */
-  readonly verdicts: [Verdict['decision'], string][] = [];
+  readonly verdicts: [DecisionPath, Verdict['decision'], string][] = [];
   readonly outcomes: GatewayOutcome['outcome'][] = [];
 
   /** `confirm`: heads whose facts were carried over, for the database to compare with what it has. */
@@ -91,7 +105,7 @@ export class Recording {
 
   /** Whether one statement says it all. */
   get single(): boolean {
-    return this.#statements.length === 0;
+    return this.#statements.length === 0 && this.#authorisations.length === 0;
   }
 
   /** Whether it changes facts that carry a revision, so that what is in memory is not what is stored then. */
@@ -171,6 +185,12 @@ export class Recording {
     if (hold.keyHash !== null) columns.keyed = true;
   }
 
+  /** Inserts an authorisation, whose amount {@link month} was told, and spends its nonce. */
+  authorise(authorisation: Authorisation, nowMs: number): void {
+    this.#authorisations.push(authorisation);
+    this.#authorisedAtMs = Math.max(this.#authorisedAtMs, nowMs);
+  }
+
   /** Settles a reservation: booked in full or released (it is then gone), or unknown (it stays). */
   settle(head: HeadState, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
     const settled = state === 'unknown' ? this.#unknown : this.#gone;
@@ -194,6 +214,9 @@ export class Recording {
     const sent: Promise<unknown>[] = [];
     for (const head of [...this.#outcomes.keys()]) this.#appendOutcomes(head);
     if (this.#heads.size > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
+    if (this.#authorisations.length > 0) {
+      sent.push(sql.unsafe(AUTHORISE, this.#authoriseParams(), { prepare: true }).execute());
+    }
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());
     }
@@ -250,6 +273,28 @@ export class Recording {
       joined(months.map((change) => change.reserved)),
       joined(months.map((change) => change.booked)),
       joined(months.map((change) => change.allows)),
+    ];
+  }
+
+  #authoriseParams(): (string | number)[] {
+    const all = this.#authorisations;
+    const column = (of: (one: Authorisation) => string | number) => joined(all.map(of));
+    return [
+      column((one) => one.accountId),
+      column((one) => one.receiptId),
+      column((one) => one.tokenHash),
+      column((one) => one.mandateId),
+      column((one) => one.month),
+      column((one) => one.keyId),
+      column((one) => one.amount),
+      column((one) => one.currency),
+      column((one) => one.actionType),
+      column((one) => one.counterparty ?? ''),
+      column((one) => one.ctx),
+      column((one) => one.nonceHash),
+      column((one) => one.nonceEndsMs),
+      this.#authorisedAtMs,
+      AUTHORISATION_DUE_MS,
     ];
   }
 }

@@ -1,15 +1,16 @@
 import { LRUCache } from 'lru-cache';
 import type { Sql } from '../db/client.ts';
 
-/** Whose a gateway token is. It never changes for a token; whether the token is still valid is read live. */
+/** Whose a token is: `subjectId` is a gateway instance or an API key. It never changes; its validity is read live. */
 export interface TokenRoute {
+  readonly kind: 'gateway' | 'api_key';
   readonly accountId: string;
-  readonly instanceId: string;
+  readonly subjectId: string;
 }
 
 const ROUTES_MAX = 100_000;
 
-/** Finds the account and instance of gateway tokens by hash; remembers hits only, since a miss may become a hit. */
+/** Finds the account and subject of tokens by hash; remembers hits only, since a miss may become a hit. */
 export class TokenRoutes {
   readonly #known = new LRUCache<string, TokenRoute>({ max: ROUTES_MAX });
   readonly #sql: Sql;
@@ -26,9 +27,12 @@ export class TokenRoutes {
   /** Looks up hashes that are not known yet, in one query. */
   async find(tokenHashes: ReadonlySet<string>): Promise<void> {
     if (tokenHashes.size === 0) return;
-    const rows = await this.#sql<{ hash: string; account_id: string; subject_id: string }[]>`
-      select encode(token_hash, 'hex') as hash, account_id, subject_id from token_routes
-      where token_hash in (select decode(h, 'hex') from unnest(${[...tokenHashes]}::text[]) as h) and kind = 'gateway'`;
-    for (const row of rows) this.#known.set(row.hash, { accountId: row.account_id, instanceId: row.subject_id });
+    const rows = await this.#sql<{ hash: string; kind: TokenRoute['kind']; account_id: string; subject_id: string }[]>`
+      select encode(token_hash, 'hex') as hash, kind, account_id, subject_id from token_routes
+      where token_hash in (select decode(h, 'hex') from unnest(${[...tokenHashes]}::text[]) as h)
+        and kind in ('gateway', 'api_key')`;
+    for (const { hash, kind, account_id: accountId, subject_id: subjectId } of rows) {
+      this.#known.set(hash, { kind, accountId, subjectId });
+    }
   }
 }

@@ -6,10 +6,11 @@ import type { Sql } from '../db/client.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from '../mandates/terms.ts';
 import type { AccountFacts, InstanceState, MandateState, ToolState } from './account-facts.ts';
 
-/** The terms of one version of a mandate, and their digest. */
+/** The terms of one version of a mandate, their digest, and the did:key that its agent signs with, if it signs. */
 export interface MandateVersion {
   readonly terms: MandateTerms;
   readonly digest: string;
+  readonly signer: string | null;
 }
 
 /** The mapping of one version of a tool. */
@@ -70,7 +71,12 @@ export class VersionCache {
 
   /** Whether all of an instance's versions are at hand. */
   hasInstance(instance: InstanceState): boolean {
-    return this.#mandates.has(mandateVersionKey(instance.mandate)) && this.#targets.has(targetVersionKey(instance));
+    return this.hasMandate(instance.mandate) && this.#targets.has(targetVersionKey(instance));
+  }
+
+  /** Whether a mandate's terms are at hand. */
+  hasMandate(mandate: MandateState): boolean {
+    return this.#mandates.has(mandateVersionKey(mandate));
   }
 
   /** Whether a tool's mapping is at hand, where it has one. */
@@ -79,11 +85,12 @@ export class VersionCache {
   }
 
   /** Loads what is missing of these; all queries are in flight at once. */
-  async load(sql: Sql, { instances, tools }: AccountFacts): Promise<void> {
+  async load(sql: Sql, { instances, mandates, tools }: AccountFacts): Promise<void> {
     const loads: Promise<void>[] = [];
+    for (const mandate of mandates.values()) {
+      if (mandate !== null && !this.hasMandate(mandate)) loads.push(this.#loadMandate(sql, mandate));
+    }
     for (const instance of instances.values()) {
-      if (!this.#mandates.has(mandateVersionKey(instance.mandate)))
-        loads.push(this.#loadMandate(sql, instance.mandate));
       if (!this.#targets.has(targetVersionKey(instance))) loads.push(this.#loadTarget(sql, instance));
     }
     for (const tool of tools.values()) {
@@ -94,12 +101,18 @@ export class VersionCache {
 
   async #loadMandate(sql: Sql, mandate: MandateState): Promise<void> {
     const rows = await sql.unsafe(
-      `select ${MANDATE_TERMS_COLUMNS} from mandates where account_id = $1 and mandate_id = $2`,
+      `select ${MANDATE_TERMS_COLUMNS},
+         (select did from agent_keys where account_id = $1 and mandate_id = $2) as held_did
+       from mandates where account_id = $1 and mandate_id = $2`,
       [mandate.accountId, mandate.mandateId],
     );
-    const terms = mandateTerms(present(rows[0], 'mandate', mandate.mandateId));
+    const row = present(rows[0], 'mandate', mandate.mandateId);
+    const terms = mandateTerms(row);
     if (terms.version !== mandate.version) throw new Error(`mandate ${mandate.mandateId} changed under its lock`);
-    this.#mandates.set(mandateVersionKey(mandate), { terms, digest: mandateDigest(terms) });
+    // Path 2 names its agent; on path 1 it is the key that the service holds for this mandate.
+    const held = row['held_did'];
+    const signer = terms.agent_did !== '' ? terms.agent_did : typeof held === 'string' ? held : null;
+    this.#mandates.set(mandateVersionKey(mandate), { terms, digest: mandateDigest(terms), signer });
   }
 
   async #loadTarget(sql: Sql, instance: InstanceState): Promise<void> {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expireEscalations } from './expire-escalations.ts';
 import { expireMandates } from './expire-mandates.ts';
 import type { Job, JobsCore } from './job.ts';
+import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
 import { sweepReservations } from './sweep-reservations.ts';
 
@@ -13,6 +14,8 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
   { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
   { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
+  { name: 'lapse authorisations', intervalMs: INTERVAL_MS, run: lapseAuthorisations },
+  { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
 ];

@@ -1,16 +1,22 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
-import { isSecretToken, secretHash } from '../../core/secret-token.ts';
+import { secretHash } from '../../core/secret-token.ts';
 import { needsBody, type RequestBody } from '../../core/tool-mapping.ts';
 import { isGatewayMethod, type QueryParams, readQuery, readToolPath, toolName } from '../../core/tool-name.ts';
-import { BodyAborted, type BodyKind, BodyReader, type BodyWaiter, bodyKind, parseBody } from './body.ts';
-import { gatewayToken, type RequestHead, readHead } from './headers.ts';
+import { BodyAborted, type BodyKind, BodyReader, type BodyWaiter, bodyKind, parseBody } from '../http/body.ts';
+import {
+  addressOf,
+  bearerSecret,
+  escalationTokenHash,
+  idempotencyKeyHash,
+  type RequestHead,
+  readHead,
+} from '../http/head.ts';
 import type { HeldMapping } from './mappings.ts';
 import type { Prepared } from './targets.ts';
 
 const EMPTY_SHA256 = hash('sha256', '', 'hex');
-const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 const NO_BYTES = Buffer.alloc(0);
 
 /** A request as it came; `exchange` once it is read and counted. */
@@ -69,7 +75,7 @@ export function readExchange({ request, response, requestId, prefix }: Arrival):
   const head = readHead(request.rawHeaders);
   if (head.repeated !== null) throw new ProblemError('repeated_header', `The header ${head.repeated} is repeated.`);
   if (head.trailer) throw new ProblemError('trailers_refused', 'Send the request without trailers.');
-  const token = gatewayToken(head.authorization);
+  const token = bearerSecret(head.authorization, 'gwt');
   if (token === null) {
     throw new ProblemError(
       'unauthenticated',
@@ -101,20 +107,6 @@ export function readExchange({ request, response, requestId, prefix }: Arrival):
     forwarding: null,
     waitUntilMs: null,
   };
-}
-
-function idempotencyKeyHash(key: string | null): string | null {
-  if (key === null) return null;
-  if (!IDEMPOTENCY_KEY.test(key)) {
-    throw new ProblemError('malformed_request', 'An Idempotency-Key is 1 to 255 visible ASCII characters.');
-  }
-  return secretHash(key);
-}
-
-function escalationTokenHash(token: string | null): string | null {
-  if (token === null) return null;
-  // A token that cannot be one is unknown, which is a decision (MD-402) and not a malformed request.
-  return isSecretToken(token, 'etk') ? secretHash(token) : secretHash(`not a token: ${token}`);
 }
 
 /** Answers with the whole body, or null where it is larger than `limit`; at once where that is known already. */
@@ -168,9 +160,4 @@ function refuseTrailers({ request }: Exchange): void {
 export function bodyDigest(exchange: Exchange): string | null {
   if (exchange.bytes === null) return null;
   return exchange.bytes.length === 0 ? EMPTY_SHA256 : hash('sha256', exchange.bytes, 'hex');
-}
-
-/** Where a request comes from. */
-export function addressOf(request: IncomingMessage): string {
-  return request.socket.remoteAddress ?? 'unknown';
 }

@@ -10,7 +10,7 @@ import {
   STORED_ANSWER_MAX_BYTES,
 } from '../../core/limits.ts';
 import type { GatewayOutcome, StoredAnswer } from '../../core/wire.ts';
-import { type AnswerFrame, frameHeaders, sendProblem } from './answers.ts';
+import { type AnswerFrame, frameHeaders, sendProblem } from '../http/answers.ts';
 import { returnedHeaders } from './headers.ts';
 import { TargetUnreachable } from './target-guard.ts';
 import type { Target } from './targets.ts';

@@ -13,12 +13,12 @@ import { type Reading, readValues } from '../../core/tool-mapping.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome, ToolUpdate } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
 import type { AskWaiter, DecisionClient } from '../decision-client.ts';
+import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendReplay, sendUndecided } from '../http/answers.ts';
+import { BodyAborted } from '../http/body.ts';
+import { type Answerable, answerFailure } from '../http/failure.ts';
 import type { ProxyMetrics } from '../metrics.ts';
-import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendProblem, sendReplay } from './answers.ts';
-import { BodyAborted } from './body.ts';
 import {
   type Arrival,
-  addressOf,
   bodyDigest,
   bodyWithin,
   type Exchange,
@@ -27,7 +27,7 @@ import {
   takeLargeBody,
 } from './exchange.ts';
 import { type ForwardRequest, forward } from './forward.ts';
-import { forwardedHeaders, gatewayToken, preferredWait } from './headers.ts';
+import { forwardedHeaders, preferredWait } from './headers.ts';
 import type { HeldMapping, Mappings } from './mappings.ts';
 import type { Target, Targets } from './targets.ts';
 
@@ -58,9 +58,6 @@ export interface GatewayDependencies {
   readonly batchMax: number;
   readonly logError: (error: unknown, message: string) => void;
 }
-
-/** What an answer needs to be given: of a request that was read as of one that was not. */
-type Answerable = Pick<Arrival, 'request' | 'response' | 'requestId'>;
 
 function ignore(): void {}
 
@@ -198,6 +195,7 @@ export class Gateway {
     // What is held now goes along as a version: an answer without a target means this one, whatever is held by then.
     exchange.heldTarget = this.#deps.targets.held(exchange.tokenHash);
     const ask: GatewayAsk = {
+      path: 'gateway',
       token_hash: exchange.tokenHash,
       address: exchange.address,
       name: exchange.name,
@@ -233,16 +231,8 @@ export class Gateway {
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' };
         return sendReplay(response, answer.stored, frame, exchange.method === 'HEAD');
       }
-      case 'problem': {
-        const retryAfterSeconds = answer.retry_after_s ?? undefined;
-        const problem = new ProblemError(
-          answer.error,
-          answer.detail,
-          retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
-        );
-        const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: null };
-        return sendProblem(response, problem, frame);
-      }
+      case 'problem':
+        return sendUndecided(response, answer, requestId);
       case 'mapping':
         throw new ControlPlaneAway('a mapping is not an answer', true);
       default:
@@ -316,30 +306,8 @@ export class Gateway {
     }
   }
 
-  async #fail({ request, response, requestId }: Answerable, error: unknown): Promise<void> {
-    if (error instanceof BodyAborted || response.destroyed) {
-      response.destroy();
-      return;
-    }
-    let problem = problemOf(error);
-    if (problem.code === 'internal') this.#deps.logError(error, 'a gateway request failed');
-    if (response.headersSent) {
-      response.destroy();
-      return;
-    }
-    let rate: AnswerFrame['rate'] = null;
-    if (problem.status < 500) {
-      const token = gatewayToken(request.headers.authorization ?? null);
-      const tokenHash = token === null ? null : secretHash(token);
-      const charged = await this.#deps.decisions.charge({ token_hash: tokenHash, address: addressOf(request) });
-      rate = charged?.rate ?? null;
-      const retryAfterSeconds = charged?.retry_after_s ?? null;
-      if (retryAfterSeconds !== null) {
-        problem = new ProblemError('rate_limited', 'The rate of requests is exceeded.', { retryAfterSeconds });
-      }
-    }
-    const frame: AnswerFrame = { requestId, rate, receiptId: null, decision: null };
-    sendProblem(response, problem, frame);
+  #fail(answerable: Answerable, error: unknown): Promise<void> {
+    return answerFailure(this.#deps, answerable, 'gwt', error);
   }
 }
 
@@ -393,13 +361,4 @@ function read(exchange: Exchange, mapping: HeldMapping): Reading {
 function announcedLength(exchange: Exchange, length: number | null, hasBody: boolean): number | null {
   if (length !== null) return hasBody ? length : null;
   return exchange.head.contentLength === null ? null : Number(exchange.head.contentLength);
-}
-
-function problemOf(error: unknown): ProblemError {
-  if (error instanceof ProblemError) return error;
-  if (error instanceof ControlPlaneAway) {
-    const detail = 'No control plane answered, so nothing was decided and nothing was forwarded.';
-    return new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });
-  }
-  return new ProblemError('internal', 'Something went wrong here; nothing more is known.', { cause: error });
 }

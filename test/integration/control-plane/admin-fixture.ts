@@ -10,6 +10,7 @@ import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { createDatabase } from '../../database.ts';
+import { VERIFICATIONS } from '../decisions/lane-client.ts';
 
 const SILENT: DecisionMetrics = {
   decision() {},
@@ -106,6 +107,7 @@ export async function adminFixture(
     lanes: 2,
     versions: new VersionCache(open),
     buckets,
+    verifications: VERIFICATIONS,
     metrics: SILENT,
     logError,
   });

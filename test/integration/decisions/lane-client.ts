@@ -1,11 +1,13 @@
+import { hash } from 'node:crypto';
 import { type SeededAccount, type SeededLimits, seedAccounts } from '../../../bench/seed.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
 import type { DecisionMetrics, FactsSource } from '../../../control-plane/decisions/account-facts.ts';
+import type { VerificationMeans } from '../../../control-plane/decisions/ask.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type OpenCredential, VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
-import { secretHash } from '../../../core/secret-token.ts';
+import { secretHash, secretTokenOf } from '../../../core/secret-token.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../../core/wire.ts';
 import { createDatabase } from '../../database.ts';
 
@@ -33,6 +35,13 @@ export interface LaneFixture {
 
 type TestContext = Parameters<typeof createDatabase>[0];
 
+/** Means of verifications that need no keys. */
+export const VERIFICATIONS: VerificationMeans = {
+  consumptionToken: (receiptId) => secretTokenOf('ctk', hash('sha256', `token of ${receiptId}`, 'buffer')),
+  signMat: ({ receiptId }) => `a MAT of ${receiptId}`,
+  sandboxAccountId: null,
+};
+
 /** Makes the fixture; the lanes run as the application's role, the seeding as the owner's. */
 export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Promise<LaneFixture> {
   const database = await createDatabase(t);
@@ -46,6 +55,7 @@ export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Pr
       databaseUrl: database.appUrl,
       versions: new VersionCache(options.openCredential ?? (() => 'secret')),
       buckets: new TokenBuckets(),
+      verifications: VERIFICATIONS,
       metrics: { ...SILENT, facts: (source) => sources.push(source) },
       logError: (error) => errors.push(error),
       ...(options.lanes === undefined ? {} : { lanes: options.lanes }),
@@ -90,6 +100,7 @@ export function askFor(account: SeededAccount, options: AskOptions = {}): Gatewa
   const body = options.body ?? `{"amount":${options.amount ?? 100}}`;
   const version = options.toolVersion === undefined ? 1 : options.toolVersion;
   return {
+    path: 'gateway',
     token_hash: options.tokenHash ?? account.tokenHash,
     address: '127.0.0.1',
     name,

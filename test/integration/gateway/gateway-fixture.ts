@@ -10,7 +10,7 @@ import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { startProxy } from '../../../proxy/server.ts';
-import { laneFixture } from '../decisions/lane-client.ts';
+import { laneFixture, VERIFICATIONS } from '../decisions/lane-client.ts';
 
 /** What reached the target, in the order in which it came: the independent ledger that tests judge by. */
 export interface Delivered {
@@ -75,6 +75,8 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     routes: new TokenRoutes(sql),
     buckets: new TokenBuckets(),
     escalations: options.escalations ?? NO_ESCALATIONS,
+    signMat: async (facts) => VERIFICATIONS.signMat(facts),
+    sandboxAccountId: null,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError: (error) => errors.push(error),
   });

@@ -204,7 +204,8 @@ export class FakeControlPlane {
 
   async #batch(batch: BatchRequest, response: ServerResponse): Promise<void> {
     this.batches.push(batch);
-    this.asks.push(...batch.asks);
+    const gatewayAsks = batch.asks.filter((ask) => ask.path === 'gateway');
+    this.asks.push(...gatewayAsks);
     this.charges.push(...batch.charges);
     if (batch.asks.length > 0) this.events.emit('ask');
     const raw = this.onBatch(batch);
@@ -219,7 +220,7 @@ export class FakeControlPlane {
     const outcomes = await Promise.all(batch.outcomes.map((outcome) => this.writeOutcome(outcome)));
     this.outcomes.push(...batch.outcomes.filter((_, i) => outcomes[i]));
     if (batch.outcomes.length > 0) this.events.emit('outcome');
-    const asks = await Promise.all(batch.asks.map((ask) => this.decide(ask)));
+    const asks = await Promise.all(gatewayAsks.map((ask) => this.decide(ask)));
     const reply: BatchAnswer = { asks, outcomes, charges: batch.charges.map(() => this.chargeAnswer) };
     answer(response, 200, JSON.stringify(reply));
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { type ProblemError, problemDocument } from '../../core/errors.ts';
-import type { RateState, StoredAnswer } from '../../core/wire.ts';
+import { ProblemError, problemDocument } from '../../core/errors.ts';
+import type { GatewayAnswer, RateState, StoredAnswer, VerifyResult } from '../../core/wire.ts';
 import { discardRest } from './body.ts';
 
 const PREFIX = `req_${randomBytes(9).toString('base64url')}`;
@@ -49,6 +49,28 @@ export function sendProblem(response: ServerResponse, problem: ProblemError, fra
   if (problem.retryAfterSeconds !== undefined) headers.push('retry-after', String(problem.retryAfterSeconds));
   if (problem.code === 'unauthenticated') headers.push('www-authenticate', 'Bearer realm="mandate-gateway"');
   sendJson(response, problem.status, 'application/problem+json', problemDocument(problem, frame.requestId), headers);
+}
+
+/** Answers what the control plane said in place of a decision. */
+export function sendUndecided(
+  response: ServerResponse,
+  { error, detail, retry_after_s, receipt_id, rate }: GatewayAnswer & { readonly answer: 'problem' },
+  requestId: string,
+): void {
+  const options = retry_after_s === null ? {} : { retryAfterSeconds: retry_after_s };
+  const frame: AnswerFrame = { requestId, rate, receiptId: receipt_id, decision: null };
+  sendProblem(response, new ProblemError(error, detail, options), frame);
+}
+
+/** Answers a decided verification: 200 with the text as the control plane wrote it. */
+export function sendResult(response: ServerResponse, result: VerifyResult, requestId: string): void {
+  if (response.headersSent || response.destroyed) return;
+  const headers = frameHeaders({ requestId, rate: result.rate, receiptId: null, decision: null });
+  if (result.replayed) headers.push('x-idempotent-replay', 'true');
+  const length = Buffer.byteLength(result.body);
+  headers.push('content-type', 'application/json; charset=utf-8', 'content-length', String(length));
+  response.writeHead(200, headers);
+  response.end(result.body);
 }
 
 /** Answers a deny: 403 with its one reason (interface.md "POST /api/gateway"). */

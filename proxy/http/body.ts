@@ -4,7 +4,7 @@ import { FormSyntaxProblem, parseStrictForm } from '../../core/form.ts';
 import { JsonSyntaxProblem, parseStrictJson } from '../../core/json.ts';
 import { BUFFERED_BODIES_MAX_BYTES, DISCARDED_BODY_MAX_BYTES } from '../../core/limits.ts';
 import type { RequestBody } from '../../core/tool-mapping.ts';
-import type { RequestHead } from './headers.ts';
+import type { RequestHead } from './head.ts';
 
 /** How a body is read: parsed strictly, or passed on as bytes nobody looks into. */
 export type BodyKind = 'none' | 'json' | 'form' | 'opaque';
