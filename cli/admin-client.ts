@@ -15,14 +15,36 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const RATE_LIMIT_ATTEMPTS = 20;
 const RATE_LIMIT_WAIT_MAX_S = 30;
 
-/** Speaks the control plane's admin API; a session token is sent to this address only, redirects are not followed. */
-export class AdminClient {
-  readonly controlUrl: string;
-  readonly #token: string | null;
+/** Which of the two APIs is called: its name, the variable with its address, and where its credential comes from. */
+export interface Api {
+  readonly name: string;
+  readonly setting: string;
+  readonly credential: string;
+}
 
-  constructor(controlUrl: string, token: string | null) {
-    this.controlUrl = controlUrl;
+const ADMIN_API: Api = {
+  name: 'control plane',
+  setting: 'MANDATE_CONTROL_URL',
+  credential: 'Sign in with `mandate login --email <address>`, or set MANDATE_TOKEN to a valid session token.',
+};
+
+/** What agents and relying parties call, with an API key. */
+export const SERVICE_API: Api = {
+  name: 'service',
+  setting: 'MANDATE_URL',
+  credential: 'Set MANDATE_API_KEY to a key that has not been revoked.',
+};
+
+/** Speaks JSON with an API; its token is sent to this address only, redirects are not followed. */
+export class AdminClient {
+  readonly url: string;
+  readonly #token: string | null;
+  readonly #api: Api;
+
+  constructor(url: string, token: string | null, api = ADMIN_API) {
+    this.url = url;
     this.#token = token;
+    this.#api = api;
   }
 
   /** @throws CliError with the server's reason and what to do next */
@@ -48,7 +70,7 @@ export class AdminClient {
       if (response.ok) return this.#answer(text);
       const wait = Number(response.headers.get('retry-after') ?? '1');
       const again = method === 'GET' && response.status === 429 && attempt < RATE_LIMIT_ATTEMPTS;
-      if (!again || !(wait <= RATE_LIMIT_WAIT_MAX_S)) throw refusal(response.status, text, this.controlUrl);
+      if (!again || !(wait <= RATE_LIMIT_WAIT_MAX_S)) throw this.#refusal(response.status, text);
       await delay(Math.max(wait, 1) * 1000);
     }
   }
@@ -58,7 +80,7 @@ export class AdminClient {
     if (this.#token !== null) headers['authorization'] = `Bearer ${this.#token}`;
     if (body !== undefined) headers['content-type'] = 'application/json';
     try {
-      return await fetch(`${this.controlUrl}${path}`, {
+      return await fetch(`${this.url}${path}`, {
         method,
         headers,
         redirect: 'manual',
@@ -74,17 +96,33 @@ export class AdminClient {
     if (text === '') return { text: '{}', value: {} };
     const value = parseObject(text);
     if (value !== null) return { text: text.trim(), value };
-    throw new CliError(`${this.controlUrl} answered with something that is not JSON.`, {
-      next: 'Set MANDATE_CONTROL_URL to the address of a control plane.',
-    });
+    throw new CliError(`${this.url} answered with something that is not JSON.`, { next: this.#otherAddress() });
   }
 
   #unreachable(error: unknown): CliError {
-    return new CliError(`The control plane at ${this.controlUrl} cannot be reached (${failure(error)}).`, {
-      code: 'control_plane_unreachable',
-      next: 'Start it with `mandate up`, or set MANDATE_CONTROL_URL to where it runs.',
+    const { name, setting } = this.#api;
+    return new CliError(`The ${name} at ${this.url} cannot be reached (${failure(error)}).`, {
+      code: `${name.replace(' ', '_')}_unreachable`,
+      next: `Start it with \`mandate up\`, or set ${setting} to where it runs.`,
       cause: error,
     });
+  }
+
+  /** Turns an answer that is not 2xx into an error; the problem document is kept as it is for `--json`. */
+  #refusal(status: number, text: string): CliError {
+    const problem = parseObject(text);
+    if (problem === null || typeof problem['error'] !== 'string') {
+      const message = `${this.url} answered with status ${status} and no reason.`;
+      return new CliError(message, { next: this.#otherAddress() });
+    }
+    const detail = printable(String(problem['detail'] ?? problem['title'] ?? problem['error']));
+    const listed = Array.isArray(problem['fields']) ? (problem['fields'] as unknown[]).map(fieldLine) : [];
+    const next = nextStep(problem['error'], this.#api);
+    return new CliError([detail, ...listed].join('\n'), { json: text.trim(), ...(next === undefined ? {} : { next }) });
+  }
+
+  #otherAddress(): string {
+    return `Set ${this.#api.setting} to the address of a ${this.#api.name}.`;
   }
 }
 
@@ -96,29 +134,15 @@ function failure(error: unknown): string {
   return error.message;
 }
 
-/** Turns an answer that is not 2xx into an error; the problem document is kept as it is for `--json`. */
-function refusal(status: number, text: string, controlUrl: string): CliError {
-  const problem = parseObject(text);
-  if (problem === null || typeof problem['error'] !== 'string') {
-    return new CliError(`${controlUrl} answered with status ${status} and no reason.`, {
-      next: 'Set MANDATE_CONTROL_URL to the address of a control plane.',
-    });
-  }
-  const detail = printable(String(problem['detail'] ?? problem['title'] ?? problem['error']));
-  const listed = Array.isArray(problem['fields']) ? (problem['fields'] as unknown[]).map(fieldLine) : [];
-  const next = nextStep(problem['error']);
-  return new CliError([detail, ...listed].join('\n'), { json: text.trim(), ...(next === undefined ? {} : { next }) });
-}
-
 function fieldLine(value: unknown): string {
   const { field, message } = value as { field?: unknown; message?: unknown };
   return `  ${printable(String(field))}: ${printable(String(message))}`;
 }
 
-function nextStep(code: string): string | undefined {
+function nextStep(code: string, api: Api): string | undefined {
   switch (code) {
     case 'unauthenticated':
-      return 'Sign in with `mandate login --email <address>`, or set MANDATE_TOKEN to a valid session token.';
+      return api.credential;
     case 'rate_limited':
     case 'locked_out':
       return 'Wait a moment, then try again.';

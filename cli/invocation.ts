@@ -1,5 +1,5 @@
-import { type Config, ConfigError, loadConfig } from '../config/load.ts';
-import { AdminClient, type Answer, type JsonRecord } from './admin-client.ts';
+import { type Config, ConfigError, loadConfig, serviceUrl } from '../config/load.ts';
+import { AdminClient, type Answer, type JsonRecord, SERVICE_API } from './admin-client.ts';
 import { CliError, EXIT_USAGE } from './cli-error.ts';
 import type { Io } from './io.ts';
 import { readSession, sessionPath } from './session-file.ts';
@@ -48,6 +48,12 @@ export class Invocation {
       code: 'unauthenticated',
       next: 'Run `mandate login --email <address>` (or `mandate signup`), or set MANDATE_TOKEN.',
     });
+  }
+
+  /** The service as agents call it, with MANDATE_API_KEY; null where no key is set. */
+  service(): AdminClient | null {
+    const { apiKey } = this.config;
+    return apiKey === null ? null : new AdminClient(serviceUrl(this.config), apiKey, SERVICE_API);
   }
 
   /** Writes the answer: the server's own JSON with `--json`, else the human form. */

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, usageError } from './cli-error.ts';
 import { registerAccount } from './commands/account.ts';
+import { registerAgent } from './commands/agent.ts';
 import { registerEscalations } from './commands/escalations.ts';
 import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
@@ -66,6 +67,8 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerTools(program, invocation);
   registerEscalations(program, invocation);
   registerEvidence(program, invocation);
+  program.commandsGroup('For agents that sign themselves:');
+  registerAgent(program, invocation);
   return program;
 }
 

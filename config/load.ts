@@ -108,6 +108,12 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
+/** Where the service is for whoever calls it: what the interface calls `{base_url}`. */
+export function serviceUrl({ url, publicUrl, proxyHost, proxyPort }: Config): string {
+  const host = isIP(proxyHost) === 6 ? `[${proxyHost}]` : proxyHost;
+  return url ?? publicUrl ?? `http://${host}:${proxyPort}`;
+}
+
 /** Whether only this machine can reach what listens on `host`. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
@@ -154,7 +160,8 @@ function plaintext(forProcess: ProcessName, config: Config): string[] {
       'and set MANDATE_ALLOW_PLAINTEXT=true, or listen on 127.0.0.1.',
   );
   const links = forProcess === 'proxy' ? [...config.controlPlanes, config.controlUrl] : [];
-  for (const address of forProcess === 'cli' ? [config.controlUrl] : links) {
+  const ofCli = config.apiKey === null ? [config.controlUrl] : [config.controlUrl, serviceUrl(config)];
+  for (const address of forProcess === 'cli' ? ofCli : links) {
     if (!address.startsWith('http:') || isLoopback(new URL(address).hostname)) continue;
     problems.push(
       `${address} would be sent secrets without TLS: use https:// there, or set MANDATE_ALLOW_PLAINTEXT=true where ` +

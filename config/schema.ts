@@ -216,6 +216,21 @@ export const SETTINGS = {
     'Session token of the CLI; wins over the file that `mandate login` writes.',
     SECRET,
   ),
+  url: setting(
+    'MANDATE_URL',
+    url('http:', 'https:'),
+    null,
+    ['cli'],
+    'The service as this machine reaches it; without it MANDATE_PUBLIC_URL, else the proxy on this machine.',
+  ),
+  apiKey: setting(
+    'MANDATE_API_KEY',
+    text,
+    null,
+    ['cli'],
+    'API key for the commands that call the service as an agent or a relying party does.',
+    SECRET,
+  ),
   home: setting(
     'MANDATE_HOME',
     path,

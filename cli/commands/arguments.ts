@@ -1,4 +1,4 @@
-import { isTypeId, type TypeIdPrefix } from '../../core/type-id.ts';
+import { isTypeId, type TypeId, type TypeIdPrefix } from '../../core/type-id.ts';
 import { usageError } from '../cli-error.ts';
 
 const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
@@ -12,7 +12,7 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
  *
  * @throws CliError (usage) for anything but an identifier of this kind
  */
-export function idArgument(value: string, prefix: TypeIdPrefix): string {
+export function idArgument<P extends TypeIdPrefix>(value: string, prefix: P): TypeId<P> {
   if (isTypeId(value, prefix)) return value;
   throw usageError(
     `${JSON.stringify(value.slice(0, 100))} is not the id of a ${NOUNS[prefix] ?? prefix}.`,

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { serviceUrl } from '../../config/load.ts';
 import type { JsonRecord } from '../admin-client.ts';
 import { usageError } from '../cli-error.ts';
 import { type Invocation, recordsOf } from '../invocation.ts';
@@ -149,8 +150,7 @@ function gatewayCard(gateway: JsonRecord): string {
 
 function usageHint(invocation: Invocation, gateway: JsonRecord): string {
   if (gateway['token'] === undefined) return '';
-  const { publicUrl, proxyHost, proxyPort } = invocation.config;
-  const base = publicUrl ?? `http://${proxyHost}:${proxyPort}`;
+  const base = serviceUrl(invocation.config);
   return (
     '\nThe token is not shown again. The agent calls the proxy in place of the target:\n' +
     `  curl ${base}/api/gateway/http/<path> -H 'authorization: Bearer ${cell(gateway['token'])}' …\n`

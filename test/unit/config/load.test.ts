@@ -1,7 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { ConfigError, type Environment, isLoopback, loadConfig, type ProcessName } from '../../../config/load.ts';
+import {
+  ConfigError,
+  type Environment,
+  isLoopback,
+  loadConfig,
+  type ProcessName,
+  serviceUrl,
+} from '../../../config/load.ts';
 import { SETTINGS } from '../../../config/schema.ts';
 
 const KEY = 'ab'.repeat(32);
@@ -105,8 +112,23 @@ t.test('a listener beyond loopback is refused unless plaintext is allowed explic
 t.test('secrets are not sent to another machine without TLS', async (t) => {
   t.match(problems('cli', { MANDATE_CONTROL_URL: 'http://control.example' })[0], /without TLS/);
   t.strictSame(problems('cli', { MANDATE_CONTROL_URL: 'https://control.example' }), []);
+  const called = { MANDATE_URL: 'http://service.example' };
+  t.strictSame(problems('cli', called), [], 'no key is sent there');
+  t.match(
+    problems('cli', { ...called, MANDATE_API_KEY: 'mak_x' })[0],
+    /http:\/\/service\.example would be sent secrets/,
+  );
   const link = { MANDATE_INTERNAL_SECRET: SECRET, MANDATE_CONTROL_PLANES: 'unix:/run/a.sock,http://10.0.0.2:8082' };
   t.match(problems('proxy', link)[0], /http:\/\/10\.0\.0\.2:8082 would be sent secrets/);
+});
+
+t.test('the service is where MANDATE_URL says, else at its public address, else on this machine', async (t) => {
+  const at = (environment: Record<string, string>) => serviceUrl(loadConfig('cli', environment));
+  const publicly = { MANDATE_PUBLIC_URL: 'https://public.example', MANDATE_PROXY_PORT: '9' };
+  t.equal(at({ ...publicly, MANDATE_URL: 'https://service.example/' }), 'https://service.example');
+  t.equal(at(publicly), 'https://public.example');
+  t.equal(at({}), 'http://127.0.0.1:8080');
+  t.equal(at({ MANDATE_PROXY_HOST: '::1' }), 'http://[::1]:8080');
 });
 
 t.test('addresses of control planes are host and port or a socket, nothing more', async (t) => {
