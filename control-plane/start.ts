@@ -1,7 +1,7 @@
 import { chmod, lstat, rm } from 'node:fs/promises';
 import type { AddressInfo, ListenOptions } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../config/load.ts';
+import { type Config, serviceUrl } from '../config/load.ts';
 import type { Logger } from '../config/log.ts';
 import { type MetricsServer, startMetricsServer } from '../config/metrics-server.ts';
 import type { RunningProcess } from '../config/run-process.ts';
@@ -105,7 +105,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   const logError = (error: unknown, message: string): void => log.error({ err: error }, message);
   const signing = await SigningKeys.open(sql, custody, logError);
   undo.push(async () => signing.close());
-  const issuer = config.publicUrl;
+  const issuer = serviceUrl(config);
   const lanes = new Lanes({
     databaseUrl: databaseAppUrl,
     lanes: config.controlLanes,
@@ -141,7 +141,7 @@ async function startListeners(
     routes: new TokenRoutes(sql),
     buckets,
     escalations,
-    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(config.publicUrl, facts)),
+    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(serviceUrl(config), facts)),
     sandboxAccountId: null,
     metrics,
     logError,
