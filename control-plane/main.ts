@@ -7,6 +7,7 @@ import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { startJobs } from './jobs/loop.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { buildServer, type RegisterRoutes } from './server.ts';
+import { jwksRoute } from './signing/routes.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
 
 const ROUTES: readonly RegisterRoutes[] = [
@@ -19,7 +20,7 @@ const ROUTES: readonly RegisterRoutes[] = [
 
 const PARTS: ControlPlaneParts = {
   escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),
-  admin: ({ config, sql, lanes, custody, buckets, logError }, escalations) =>
+  admin: ({ config, sql, lanes, custody, signing, buckets, logError }, escalations) =>
     buildServer(
       {
         sql,
@@ -30,7 +31,7 @@ const PARTS: ControlPlaneParts = {
         logError,
         escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
       },
-      ROUTES,
+      [...ROUTES, jwksRoute(signing)],
     ),
   jobs: startJobs,
 };

@@ -151,6 +151,12 @@ export const JOB_BATCH = 500;
 // Presentations, verifications and tokens.
 /** Characters of a token that the service signed; the largest holds an action and digests. */
 export const JWS_MAX_CHARACTERS = 16_384;
+/** Characters of a mandate's credential: a hundred scope entries and a thousand counterparties, escaped. */
+export const CREDENTIAL_MAX_CHARACTERS = 4 * 1024 * 1024;
+/** How often a control plane reads the signing keys again: a rotation is in use everywhere soon after it. */
+export const SIGNING_KEYS_REFRESH_MS = 5_000;
+/** How long a key is published before anything is signed with it: every control plane has read it twice by then. */
+export const SIGNING_KEY_PUBLISHED_MS = 2 * SIGNING_KEYS_REFRESH_MS;
 /** A presentation, an action and an escalation token have less than 3 KiB. */
 export const VERIFY_BODY_MAX_BYTES = 64 * 1024;
 /** Validated keys that a process remembers: a few megabytes, and checking one anew costs half a millisecond. */
