@@ -1,6 +1,11 @@
 import { z } from 'zod';
-import { type Action, contextText } from './action.ts';
+import { type Action, contextDigest, contextText, isContextDigest } from './action.ts';
+import { bodyValue, decimalText } from './body-value.ts';
 import type { Verdict } from './decide.ts';
+import type { JsonObject } from './json.ts';
+import { minorUnits } from './money.ts';
+import { isTypeId } from './type-id.ts';
+import { actionInput } from './verify-request.ts';
 
 /** The type of a MAT's header: the token that a verification answers with, and a dossier is fetched by. */
 export const MAT_TYPE = 'mat+jwt';
@@ -36,23 +41,59 @@ export function matClaims(issuer: string, facts: MatFacts): string {
   );
 }
 
-/** The claims as they are read back; numbers of the action as they were written in JSON. */
-export const matSchema = z.strictObject({
-  iss: z.string(),
-  sub: z.string(),
-  aud: z.string(),
-  jti: z.string(),
-  iat: z.number().int(),
-  exp: z.number().int(),
+/** A MAT as it was read: what it states, who states it, and when (seconds since 1970). */
+export interface Mat extends Omit<MatFacts, 'decidedAtMs'> {
+  readonly issuer: string;
+  readonly issuedAtS: number;
+  readonly expiresAtS: number;
+}
+
+const SHA_256_HEX = /^[0-9a-f]{64}$/;
+
+const wholeNumber = decimalText
+  .refine(({ text }) => /^(?:0|[1-9][0-9]{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
+  .transform(({ text }) => Number(text));
+
+/** The claims as they are read back from a strict parse, where numbers keep their digits. */
+const claimsSchema = z.strictObject({
+  iss: z.url({ protocol: /^https?$/ }),
+  sub: z.string().refine((text) => isTypeId(text, 'mdt')),
+  aud: z.string().refine((text) => isTypeId(text, 'acc')),
+  jti: z.string().refine((text) => isTypeId(text, 'rcp')),
+  iat: wholeNumber,
+  exp: wholeNumber,
   decision: z.enum(['allow', 'deny', 'escalate']),
-  ctx: z.string(),
-  action: z.strictObject({
-    type: z.string(),
-    amount: z.strictObject({ value: z.number(), currency: z.string() }),
-    counterparty: z.string().optional(),
-  }),
-  mandate_digest: z.string(),
-  evidence: z.strictObject({ seq: z.number().int(), hash: z.string() }),
-  assurance_level: z.literal(1),
+  ctx: z.string().refine(isContextDigest),
+  action: actionInput,
+  mandate_digest: z.string().refine(isContextDigest),
+  evidence: z.strictObject({ seq: wholeNumber, hash: z.string().regex(SHA_256_HEX) }),
+  assurance_level: decimalText.refine(({ text }) => text === '1'),
 });
-export type Mat = z.infer<typeof matSchema>;
+
+/**
+ * The MAT in the payload of a token that `checkJws` accepted as MAT_TYPE, or null where that states no decision.
+ *
+ * The action is read exactly, and `ctx` must be its digest. Whether it has expired is another question, since a dossier
+ * may be fetched with an expired one ({@link isMatExpired}); `issuer` and `accountId` are the caller's to compare.
+ * Source: contract §9.
+ */
+export function readMat(payload: JsonObject): Mat | null {
+  const parsed = claimsSchema.safeParse(bodyValue(payload));
+  if (!parsed.success) return null;
+  const { iss, sub, aud, jti, iat, exp, decision, ctx, mandate_digest, evidence } = parsed.data;
+  const { type, amount, counterparty } = parsed.data.action;
+  const reading = minorUnits(amount.value.text, amount.currency, 'major');
+  if (!reading.ok || exp !== iat + MAT_TTL_S) return null;
+  const { currency } = amount;
+  const action: Action = { type, amount_minor: reading.minor, currency, counterparty: counterparty ?? null };
+  if (contextDigest(action) !== ctx) return null;
+  return {
+    ...{ issuer: iss, mandateId: sub, accountId: aud, receiptId: jti, issuedAtS: iat, expiresAtS: exp },
+    ...{ decision, ctx, action, mandateDigest: mandate_digest, evidence },
+  };
+}
+
+/** Whether a MAT is past its time at `atMs` (Unix milliseconds); no skew is allowed, since the issuer is the reader. */
+export function isMatExpired(mat: Mat, atMs: number): boolean {
+  return atMs >= mat.expiresAtS * 1000;
+}
