@@ -7,6 +7,7 @@ import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerProcesses } from './commands/processes.ts';
+import { registerSigningKeys } from './commands/signing-keys.ts';
 import { registerTools } from './commands/tools.ts';
 import { Invocation } from './invocation.ts';
 import type { Io } from './io.ts';
@@ -59,6 +60,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   const invocation = new Invocation(io, () => program.opts()['json'] === true);
   program.commandsGroup('Run the system:');
   registerProcesses(program, invocation);
+  registerSigningKeys(program, invocation);
   program.commandsGroup('Your account:');
   registerAccount(program, invocation);
   program.commandsGroup('What agents may do, and what they did:');

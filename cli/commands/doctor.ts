@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -6,8 +5,8 @@ import { type Config, ConfigError, type Environment, loadConfig } from '../../co
 import { CliError } from '../cli-error.ts';
 import type { Invocation } from '../invocation.ts';
 import { printable } from '../output.ts';
-import { readState, type UpState } from '../supervisor/data-directory.ts';
-import { entryEnvironment, entryPath } from '../supervisor/entry.ts';
+import type { UpState } from '../supervisor/data-directory.ts';
+import { runningUp, runOnDatabase } from '../supervisor/operator-program.ts';
 
 /** One thing that was looked at; `fix` says what to do where it is not well. */
 export interface Check {
@@ -47,13 +46,12 @@ async function allChecks(environment: Environment): Promise<Check[]> {
     return [node, ...error.problems.map((problem) => failed('configuration', problem, 'Correct it, then try again.'))];
   }
   const directory = resolve(config.dataDir);
-  const state = await readState(directory);
-  const running = state !== null && isAlive(state.pid) ? state : null;
+  const running = await runningUp(config);
   return [
     node,
     { name: 'configuration', ok: true, detail: 'all settings can be read' },
     ...(await dataDirectory(directory, config)),
-    ...(await databaseChecks(config, running, directory, environment)),
+    ...(await databaseChecks(config, environment)),
     ...(await processChecks(config, running)),
   ];
 }
@@ -83,41 +81,18 @@ async function dataDirectory(directory: string, config: Config): Promise<Check[]
   return [{ name, ok: true, detail: exists ? directory : `${directory} (made by the first \`mandate up\`)` }];
 }
 
-async function databaseChecks(
-  config: Config,
-  running: UpState | null,
-  directory: string,
-  environment: Environment,
-): Promise<Check[]> {
-  const url = config.databaseAppUrl ?? running?.app_url;
-  if (url === undefined) {
+async function databaseChecks(config: Config, environment: Environment): Promise<Check[]> {
+  const program = { entry: 'control-plane/doctor-main', timeoutMs: DATABASE_CHECK_TIMEOUT_MS } as const;
+  const result = await runOnDatabase(program, config, environment);
+  if (result === null) {
     const fix = 'Start the system with `mandate up`, or set MANDATE_DATABASE_APP_URL to the database it uses.';
     return [failed('database', 'no database is configured and no embedded one is running', fix)];
   }
-  const keyFile = join(directory, 'master.key');
-  const hasKeyFile = (await stat(keyFile).catch(() => null)) !== null;
-  const ownKey = config.masterKey === null && hasKeyFile ? { MANDATE_MASTER_KEY_FILE: keyFile } : {};
-  const overrides = { MANDATE_DATABASE_APP_URL: url, MANDATE_DATABASE_APP_URL_FILE: undefined, ...ownKey };
-  const output = await runEntry(entryEnvironment(environment, overrides));
   try {
-    return JSON.parse(output) as Check[];
+    return JSON.parse(result.stdout) as Check[];
   } catch {
     return [failed('database', 'it could not be checked', 'Run `mandate migrate` to see why.')];
   }
-}
-
-async function runEntry(environment: NodeJS.ProcessEnv): Promise<string> {
-  const child = spawn(process.execPath, [entryPath('control-plane/doctor-main')], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    env: environment,
-    timeout: DATABASE_CHECK_TIMEOUT_MS,
-  });
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  await new Promise((done) => child.once('close', done));
-  return output;
 }
 
 async function processChecks(config: Config, running: UpState | null): Promise<Check[]> {
@@ -162,15 +137,6 @@ function listens(host: string, port: number): Promise<boolean> {
 
 function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return typeof error === 'object' && error !== null && 'code' in error && error.code === 'EPERM';
-  }
 }
 
 function failed(name: string, detail: string, fix: string): Check {

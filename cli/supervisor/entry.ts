@@ -8,6 +8,7 @@ export type EntryName =
   | 'control-plane/database-main'
   | 'control-plane/migrate-main'
   | 'control-plane/doctor-main'
+  | 'control-plane/signing-keys-main'
   | 'proxy/main'
   | 'examples/payments-api';
 
