@@ -1,9 +1,9 @@
 import { ProblemError } from '../../core/errors.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { invalid } from '../admin/request.ts';
 import type { Sql } from '../db/client.ts';
 import { errorCode } from '../db/database-error.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { invalid } from '../http/request.ts';
 import { hashPassword, passwordProblem } from './password.ts';
 import { createSession, type SessionAnswer } from './sessions.ts';
 import { newTotpSecret, otpauthUri, readTotpSecret, totpStep } from './totp.ts';
@@ -35,7 +35,7 @@ export interface SignupAnswer {
  * @throws ProblemError 422 `invalid` for a password or secret that cannot be used, 503 `overloaded`
  */
 export async function signUp(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   wanted: { readonly email: string; readonly password: string; readonly totpSecret: string | undefined },
 ): Promise<SignupAnswer> {
   const { email, password } = wanted;
@@ -62,7 +62,7 @@ export async function signUp(
  * @throws ProblemError 422 `invalid` (token expired or not ours, wrong code), 409 `conflict` where the address or this
  *   token has an account already
  */
-export async function confirmSignUp(deps: AdminDependencies, token: string, code: string): Promise<SessionAnswer> {
+export async function confirmSignUp(deps: RouteDependencies, token: string, code: string): Promise<SessionAnswer> {
   const signup = openSignup(deps, token);
   const nowMs = await databaseTime(deps.sql);
   if (signup === null || signup.expiresMs <= nowMs) {
@@ -87,7 +87,7 @@ export async function confirmSignUp(deps: AdminDependencies, token: string, code
 }
 
 async function insertAccount(
-  { custody }: AdminDependencies,
+  { custody }: RouteDependencies,
   sql: Sql,
   { accountId, email, passwordHash, secret }: Signup,
   step: number,
@@ -101,7 +101,7 @@ async function insertAccount(
   await sql`insert into account_heads (account_id, at) values (${accountId}, ${nowMs})`;
 }
 
-function openSignup({ custody }: AdminDependencies, token: string): Signup | null {
+function openSignup({ custody }: RouteDependencies, token: string): Signup | null {
   if (!TOKEN.test(token)) return null;
   try {
     const sealed = Buffer.from(token.slice(4), 'base64url');

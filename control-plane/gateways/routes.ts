@@ -2,12 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { newSecretToken, secretHash } from '../../core/secret-token.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { idParam, invalid, readBody } from '../admin/request.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { idParam, invalid, readBody } from '../http/request.ts';
 import { type GatewayChange, type GatewayInput, gatewayChange, gatewayInput } from './input.ts';
 import { checkedTarget } from './target.ts';
 
@@ -34,7 +34,7 @@ const COLUMNS = `instance_id, mandate_id, name, status, target_url, credential_h
   rate_burst, unmapped_tools, created_at, changed_at`;
 
 /** The routes of gateway instances: a mandate in front of a target. */
-export function registerGatewayRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerGatewayRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways', async (request) => {
     const rows = await deps.sql.unsafe<GatewayRecord[]>(
       `select ${COLUMNS} from gateway_instances where account_id = $1 order by instance_id desc limit 1000`,

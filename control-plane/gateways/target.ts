@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { isAllowedAddress } from '../../core/target-address.ts';
-import { invalid } from '../admin/request.ts';
+import { invalid } from '../http/request.ts';
 
 const URL_MAX_CHARACTERS = 2_048;
 const RESOLVE_TIMEOUT_MS = 3_000;

@@ -7,14 +7,14 @@ import type { JsonValue } from '../../core/jcs.ts';
 import { checkMapping, type ToolMapping, toolMappingInput } from '../../core/tool-mapping.ts';
 import { parseToolPattern, type ToolPattern } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import { DecimalText } from '../admin/decimal.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readQuery, wholeQuery } from '../admin/query.ts';
-import { idParam, invalid, readBody } from '../admin/request.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import { UNMAPPED_TOOLS_MAX } from '../decisions/gateway-ask.ts';
+import { DecimalText } from '../http/decimal.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
+import { idParam, invalid, readBody } from '../http/request.ts';
 import { readGateway } from './routes.ts';
 
 const PAGE_MAX = 1_000;
@@ -53,7 +53,7 @@ const plainNumbers = (value: unknown): unknown => {
 const mapBody = z.strictObject({ name: z.string(), mapping: z.preprocess(plainNumbers, toolMappingInput) });
 
 /** The routes of tools: what an agent's requests are, and where their amounts are. */
-export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways/:id/tools', async (request) => {
     const { state, after, limit } = readQuery(request, listQuery);
     const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
@@ -85,7 +85,7 @@ export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies
 }
 
 function run<T>(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   request: FastifyRequest,
   change: (context: CommandContext, instanceId: string) => Promise<T>,
 ): Promise<T> {

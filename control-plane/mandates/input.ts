@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { isCounterparty, isScopeEntry } from '../../core/action.ts';
 import type { FieldProblem } from '../../core/errors.ts';
 import { type AmountUnit, isCurrency, minorUnits } from '../../core/money.ts';
-import type { DecimalText } from '../admin/decimal.ts';
-import { decimalText, invalid, wholeNumber } from '../admin/request.ts';
+import type { DecimalText } from '../http/decimal.ts';
+import { decimalText, invalid, wholeNumber } from '../http/request.ts';
 
 const USES_MAX = 1_000_000_000;
 const NAME_MAX_CHARACTERS = 200;
