@@ -147,3 +147,9 @@ export const ESCALATION_WAITERS_MAX = 10_000;
 export const ESCALATION_POLL_MS = 250;
 /** What a job takes at a time: enough to keep up, few enough to hold an account's lock for milliseconds. */
 export const JOB_BATCH = 500;
+
+// API keys.
+/** Active keys of one account: one for each piece of software, with room; each is a row that lists show. */
+export const API_KEYS_ACTIVE_MAX = 1_000;
+/** Keys whose last use waits to be written by one process: seconds of all the keys a large installation has. */
+export const API_KEY_USES_WAITING_MAX = 100_000;
