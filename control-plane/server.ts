@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { bodyValue } from '../core/body-value.ts';
 import { ProblemError } from '../core/errors.ts';
 import { parseStrictJson } from '../core/json.ts';
 import { registerAccountRoutes } from './accounts/routes.ts';
-import type { AdminDependencies } from './admin/dependencies.ts';
-import { answerProblem } from './admin/problems.ts';
-import { limitRates, tellRate } from './admin/rate-limit.ts';
-import { bodyValue } from './admin/request.ts';
 import { requireSessions } from './admin/session.ts';
+import type { RouteDependencies } from './http/dependencies.ts';
+import { answerProblem } from './http/problems.ts';
+import { limitRates, tellRate } from './http/rate-limit.ts';
 
 /** The largest body of this API is a tool mapping, a few KiB. */
 const ADMIN_BODY_MAX_BYTES = 256 * 1024;
@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const PARAM_MAX_CHARACTERS = 64;
 
 /** Adds a noun's routes to the admin API. */
-export type RegisterRoutes = (app: FastifyInstance, deps: AdminDependencies) => void | Promise<void>;
+export type RegisterRoutes = (app: FastifyInstance, deps: RouteDependencies) => void | Promise<void>;
 
 /**
  * Builds the admin API: accounts and sessions, then the nouns of `register`; nothing listens yet.
@@ -26,7 +26,7 @@ export type RegisterRoutes = (app: FastifyInstance, deps: AdminDependencies) => 
  * `/admin/` have a live session, found with `accountOf(request)`.
  */
 export async function buildServer(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   register: readonly RegisterRoutes[] = [],
 ): Promise<FastifyInstance> {
   const app = Fastify({
@@ -79,7 +79,7 @@ function answerUnknownRoutes(app: FastifyInstance): void {
   });
 }
 
-function registerHealthRoutes(app: FastifyInstance, { sql }: AdminDependencies): void {
+function registerHealthRoutes(app: FastifyInstance, { sql }: RouteDependencies): void {
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async () => {
     await sql`select from schema_migrations limit 1`;

@@ -359,6 +359,41 @@ create table public.accounts (
   constraint accounts_email_key UNIQUE (email)
 );
 
+create table public.api_key_uses (
+  account_id text collate "C" not null,
+  key_id text collate "C" not null,
+  last_used_at timestamp with time zone not null,
+  constraint api_key_uses_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES public.api_keys(account_id, key_id),
+  constraint api_key_uses_pkey PRIMARY KEY (account_id, key_id)
+) with (fillfactor=70);
+
+create table public.api_keys (
+  account_id text collate "C" not null,
+  key_id text collate "C" not null,
+  name text not null,
+  token_hash bytea not null,
+  scopes text[] not null,
+  status text not null,
+  verify_per_second integer default 100 not null,
+  verify_burst integer default 500 not null,
+  management_per_second integer default 10 not null,
+  management_burst integer default 20 not null,
+  created_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint api_keys_check CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
+  constraint api_keys_key_id_check CHECK ((key_id ~ '^key_[0-9a-z]{26}$'::text)),
+  constraint api_keys_management_burst_check CHECK (((management_burst >= 1) AND (management_burst <= 1000000))),
+  constraint api_keys_management_per_second_check CHECK (((management_per_second >= 1) AND (management_per_second <= 1000000))),
+  constraint api_keys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint api_keys_scopes_check CHECK ((((cardinality(scopes) >= 1) AND (cardinality(scopes) <= 6)) AND (scopes <@ ARRAY['agents:present'::text, 'verify'::text, 'consumptions:write'::text, 'executions:write'::text, 'mandates:read'::text, 'evidence:read'::text]))),
+  constraint api_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
+  constraint api_keys_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint api_keys_verify_burst_check CHECK (((verify_burst >= 1) AND (verify_burst <= 1000000))),
+  constraint api_keys_verify_per_second_check CHECK (((verify_per_second >= 1) AND (verify_per_second <= 1000000))),
+  constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint api_keys_pkey PRIMARY KEY (account_id, key_id)
+);
+
 create table public.escalations (
   account_id text collate "C" not null,
   escalation_id text collate "C" not null,
@@ -621,6 +656,12 @@ CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((v
 
 CREATE INDEX sessions_expiry ON public.sessions USING btree (expires_at);
 
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.api_keys REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.escalations REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -684,6 +725,10 @@ CREATE TRIGGER facts_updated AFTER UPDATE ON public.tools REFERENCING NEW TABLE 
 grant insert, select, update on public.account_heads to mandate_app;
 
 grant insert, select, update on public.accounts to mandate_app;
+
+grant insert, select, update on public.api_key_uses to mandate_app;
+
+grant insert, select, update on public.api_keys to mandate_app;
 
 grant insert, select, update on public.escalations to mandate_app;
 

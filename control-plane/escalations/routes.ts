@@ -5,12 +5,13 @@ import { ProblemError } from '../../core/errors.ts';
 import { MONEY_MINOR_MAX } from '../../core/limits.ts';
 import { decimalOf } from '../../core/money.ts';
 import { isSecretToken, sameHash, secretHash } from '../../core/secret-token.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readQuery, wholeQuery } from '../admin/query.ts';
-import { countAgainstCredential } from '../admin/rate-limit.ts';
-import { idParam, readBody } from '../admin/request.ts';
-import { accountOf, bearerToken } from '../admin/session.ts';
+import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
+import { bearerToken } from '../http/credential.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
+import { countAgainstCredential } from '../http/rate-limit.ts';
+import { idParam, readBody } from '../http/request.ts';
 import { approve, type EscalationRecord, readEscalation, readEscalations, reject, type Settlement } from './store.ts';
 
 const LIST_MAX = 200;
@@ -30,7 +31,7 @@ const answerBody = z.strictObject({
 });
 
 /** The routes of escalations: cards and answers for the principal, the state for the agent that waits. */
-export function registerEscalationRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerEscalationRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/escalations', async (request) => {
     const { status, limit } = readQuery(request, listQuery);
     const found = await readEscalations(deps.sql, accountOf(request), { status: status ?? null, limit });

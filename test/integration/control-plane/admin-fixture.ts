@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { generateSync } from 'otplib';
-import type { AdminDependencies } from '../../../control-plane/admin/dependencies.ts';
 import { Custody } from '../../../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
 import type { DecisionMetrics } from '../../../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
+import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { createDatabase } from '../../database.ts';
@@ -62,7 +62,7 @@ export interface SignedUp {
 /** The admin API on a fresh database, with real lanes, in this process. */
 export interface AdminFixture {
   readonly app: FastifyInstance;
-  readonly deps: AdminDependencies;
+  readonly deps: RouteDependencies;
   /** The owner's pool. */
   readonly sql: Sql;
   readonly lanes: Lanes;
@@ -112,7 +112,7 @@ export async function adminFixture(
     logError,
   });
   const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
-  const deps: AdminDependencies = {
+  const deps: RouteDependencies = {
     sql,
     commands: lanes,
     custody,

@@ -4,7 +4,7 @@ import type { CommandRunner } from '../decisions/command.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
 
 /** What the routes of every noun are built on. */
-export interface AdminDependencies {
+export interface RouteDependencies {
   /** For reading; state changes go through `commands`. */
   readonly sql: Sql;
   readonly commands: CommandRunner;

@@ -3,7 +3,7 @@ import { ProblemError, problemDocument } from '../../core/errors.ts';
 import { JsonSyntaxProblem } from '../../core/json.ts';
 import { isUnavailable } from '../db/client.ts';
 import { errorCode } from '../db/database-error.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { RouteDependencies } from './dependencies.ts';
 
 /** How long to wait before asking again while the database is away. */
 const DATABASE_RETRY_SECONDS = 1;
@@ -37,7 +37,7 @@ export function problemOf(error: unknown): ProblemError {
 
 /** Sends the problem of an error, and logs what is ours to mend. */
 export function answerProblem(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,

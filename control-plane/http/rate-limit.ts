@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import type { BucketState } from '../rate-limit/buckets.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { RouteDependencies } from './dependencies.ts';
 
 /** The management class (interface.md, Limits). */
 const MANAGEMENT_RATE = { perSecond: 10, burst: 20 } as const;
@@ -22,7 +22,7 @@ const counts = new WeakMap<FastifyRequest, Counted>();
  * A credential has its bucket once it was found valid ({@link countAgainstCredential}); what is presented before that
  * counts for its address, so that invented credentials bring no new buckets.
  */
-export function limitRates(app: FastifyInstance, deps: AdminDependencies): void {
+export function limitRates(app: FastifyInstance, deps: RouteDependencies): void {
   app.addHook('onRequest', async (request) => {
     const known = credentialKey(request);
     const own = known === null ? undefined : deps.buckets.takeKnown(known, performance.now());
@@ -35,7 +35,7 @@ export function limitRates(app: FastifyInstance, deps: AdminDependencies): void 
 }
 
 /** Gives a request's credential, now that it is known to be valid, its own bucket for the requests that follow. */
-export function countAgainstCredential(request: FastifyRequest, deps: AdminDependencies): void {
+export function countAgainstCredential(request: FastifyRequest, deps: RouteDependencies): void {
   const key = credentialKey(request);
   if (key === null || counts.get(request)?.onCredential === true) return;
   counts.set(request, { state: take(deps, key), onCredential: true });
@@ -52,7 +52,7 @@ export function tellRate(request: FastifyRequest, reply: FastifyReply): void {
   });
 }
 
-function take(deps: AdminDependencies, key: string): BucketState {
+function take(deps: RouteDependencies, key: string): BucketState {
   const { perSecond, burst } = deps.managementRate ?? MANAGEMENT_RATE;
   return deps.buckets.take(key, perSecond, burst, performance.now());
 }
