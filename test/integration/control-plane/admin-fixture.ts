@@ -7,8 +7,10 @@ import type { DecisionMetrics } from '../../../control-plane/decisions/account-f
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
+import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
 
 const SILENT: DecisionMetrics = {
@@ -24,6 +26,9 @@ const SILENT: DecisionMetrics = {
 /** The second factor and the password of every account that a fixture makes. */
 export const TOTP_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
 export const PASSWORD = 'an unlikely sentence';
+
+/** By which a proxy would prove itself. */
+export const INTERNAL_SECRET = 'an internal secret for tests, thirty-two characters and more';
 
 /** An answer: `body` is the parsed JSON, `text` what was sent. */
 export interface AdminAnswer {
@@ -84,7 +89,8 @@ export interface AdminFixture {
 
 export interface AdminFixtureOptions {
   readonly register?: readonly RegisterRoutes[];
-  readonly managementRate?: { readonly perSecond: number; readonly burst: number };
+  /** null: what the product has. */
+  readonly managementRate?: { readonly perSecond: number; readonly burst: number } | null;
   readonly allowPrivateTargets?: boolean;
 }
 
@@ -117,7 +123,11 @@ export async function adminFixture(
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,
-    managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 },
+    internalSecretHash: secretHash(INTERNAL_SECRET),
+    keyUses: new KeyUses(),
+    ...(options.managementRate === null
+      ? {}
+      : { managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 } }),
   };
   const app = await buildServer(deps, options.register);
   t.teardown(async () => {

@@ -1,9 +1,12 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
+import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
+import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
+import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
 import { secretHash } from '../../../core/secret-token.ts';
@@ -23,6 +26,9 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerToolRoutes,
   registerEscalationRoutes,
   registerEvidenceRoutes,
+  registerKeyRoutes,
+  registerMandateStatusRoutes,
+  registerDenialCodeRoutes,
 ];
 
 export const MANDATE = {
