@@ -44,9 +44,11 @@ export class TokenBuckets {
     return stateOf(bucket, bucket.tokens >= 1);
   }
 
-  /** Gives a bucket other limits after a request was taken from it. */
+  /** Gives a bucket from which a request was just taken the limits that it should have been taken with. */
   adjust(key: string, rate: number, burst: number, nowMs: number): BucketState {
-    return stateOf(this.#refilled(key, rate, burst, nowMs), true);
+    const bucket = this.#refilled(key, rate, burst, nowMs);
+    bucket.tokens = Math.min(burst, bucket.tokens + 1) - 1;
+    return stateOf(bucket, true);
   }
 
   /** Takes one request from a bucket that was used before, with its limits then; undefined where there is none. */

@@ -12,6 +12,7 @@ import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
+import { INTERNAL_SECRET } from '../proxy/fake-control-plane.ts';
 
 const SILENT: DecisionMetrics = {
   decision() {},
@@ -26,9 +27,6 @@ const SILENT: DecisionMetrics = {
 /** The second factor and the password of every account that a fixture makes. */
 export const TOTP_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
 export const PASSWORD = 'an unlikely sentence';
-
-/** By which a proxy would prove itself. */
-export const INTERNAL_SECRET = 'an internal secret for tests, thirty-two characters and more';
 
 /** An answer: `body` is the parsed JSON, `text` what was sent. */
 export interface AdminAnswer {
