@@ -4,7 +4,7 @@ import { isSecretToken } from '../../core/secret-token.ts';
 import { findSession, type Session } from '../accounts/sessions.ts';
 import { bearerToken } from '../http/credential.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { countAgainstCredential } from '../http/rate-limit.ts';
+import { countAgainstAddress, countAgainstCredential } from '../http/rate-limit.ts';
 
 /** The routes of people who are not signed in yet; every other route below /admin needs a session. */
 const OPEN_ROUTES: ReadonlySet<string> = new Set(['/admin/signup', '/admin/signup/confirm', '/admin/login']);
@@ -18,7 +18,10 @@ export function requireSessions(app: FastifyInstance, deps: RouteDependencies): 
     if (route === undefined || !route.startsWith('/admin/') || OPEN_ROUTES.has(route)) return;
     const token = bearerToken(request);
     const session = isSecretToken(token, 'ses') ? await findSession(deps.sql, token) : null;
-    if (session === null) throw new ProblemError('unauthenticated', 'Sign in: this needs a valid session.');
+    if (session === null) {
+      countAgainstAddress(request, deps);
+      throw new ProblemError('unauthenticated', 'Sign in: this needs a valid session.');
+    }
     sessions.set(request, session);
     countAgainstCredential(request, deps);
   });

@@ -44,13 +44,24 @@ export function answerProblem(
 ): FastifyReply {
   const problem = problemOf(error);
   if (problem.code === 'internal' || problem.code === 'not_decidable') {
-    deps.logError(error, `admin request ${request.id} failed`);
+    deps.logError(error, `request ${request.id} failed`);
   }
   if (problem.retryAfterSeconds !== undefined) reply.header('retry-after', problem.retryAfterSeconds);
-  if (problem.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  const challenge = challengeOf(problem, request);
+  if (challenge !== null) reply.header('www-authenticate', challenge);
   return reply
     .code(problem.status)
     .type('application/problem+json')
     .serializer((body: unknown) => JSON.stringify(body))
     .send(problemDocument(problem, request.id));
+}
+
+/** What `WWW-Authenticate` says (RFC 6750 §3): no error where nothing was shown, else whether a scope would help. */
+function challengeOf({ code }: ProblemError, request: FastifyRequest): string | null {
+  if (code !== 'unauthenticated' && code !== 'insufficient_scope') return null;
+  const realm = 'Bearer realm="mandate-gateway"';
+  if (code === 'insufficient_scope') {
+    return `${realm}, error="insufficient_scope", scope="${request.routeOptions.config.scope ?? ''}"`;
+  }
+  return request.headers.authorization === undefined ? realm : `${realm}, error="invalid_token"`;
 }

@@ -2,49 +2,89 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import type { BucketState } from '../rate-limit/buckets.ts';
+import { addressBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
+import { clientAddress } from './client-address.ts';
 import type { RouteDependencies } from './dependencies.ts';
-
-/** The management class (interface.md, Limits). */
-const MANAGEMENT_RATE = { perSecond: 10, burst: 20 } as const;
 
 const CREDENTIAL = /^Bearer ((?:ses|mak|gwt)_[A-Za-z0-9_-]{43})$/i;
 
+/** How a request was counted. `open`: what it shows may turn out to be a credential, so nothing was taken yet. */
 interface Counted {
+  readonly on: 'credential' | 'address' | 'open';
   readonly state: BucketState;
-  readonly onCredential: boolean;
+  /** The bucket of the address. */
+  readonly address: string;
+  /** The bucket of the credential; null where none is shown or the route takes none. */
+  readonly credential: string | null;
 }
 
 const counts = new WeakMap<FastifyRequest, Counted>();
 
 /**
- * Takes every request from a bucket, tells its state in `X-RateLimit-*`, and refuses where it is empty.
+ * Counts every request against one bucket, tells its state in `X-RateLimit-*`, and refuses where it is empty.
  *
- * A credential has its bucket once it was found valid ({@link countAgainstCredential}); what is presented before that
- * counts for its address, so that invented credentials bring no new buckets.
+ * A credential has its bucket once it was found valid ({@link countAgainstCredential}); one that is not valid counts for
+ * its address ({@link countAgainstAddress}), so that invented credentials bring no new buckets. While the address's
+ * bucket is empty, no credential is looked up that did not work before. Source: interface.md, Limits; contract §8.
  */
 export function limitRates(app: FastifyInstance, deps: RouteDependencies): void {
   app.addHook('onRequest', async (request) => {
-    const known = credentialKey(request);
-    const own = known === null ? undefined : deps.buckets.takeKnown(known, performance.now());
-    const state = own ?? take(deps, addressKey(request));
-    counts.set(request, { state, onCredential: own !== undefined });
-    if (state.allowed) return;
-    const { retryAfterSeconds } = state;
-    throw new ProblemError('rate_limited', 'Too many requests; slow down.', { retryAfterSeconds });
+    const counted = countOf(request, deps);
+    counts.set(request, counted);
+    if (!counted.state.allowed) throw refusal(deps, counted.state);
   });
 }
 
-/** Gives a request's credential, now that it is known to be valid, its own bucket for the requests that follow. */
-export function countAgainstCredential(request: FastifyRequest, deps: RouteDependencies): void {
-  const key = credentialKey(request);
-  if (key === null || counts.get(request)?.onCredential === true) return;
-  counts.set(request, { state: take(deps, key), onCredential: true });
+/**
+ * Counts a request whose credential is valid against that one's own bucket, by the rate it has now.
+ *
+ * @throws ProblemError 429 `rate_limited`
+ */
+export function countAgainstCredential(
+  request: FastifyRequest,
+  deps: RouteDependencies,
+  rate: Rate = deps.managementRate ?? MANAGEMENT_RATE,
+): void {
+  const counted = counts.get(request);
+  if (counted === undefined || counted.credential === null || counted.on === 'address') return;
+  const { buckets } = deps;
+  const [key, nowMs] = [counted.credential, performance.now()];
+  const { perSecond, burst } = rate;
+  const state =
+    counted.on === 'credential'
+      ? buckets.adjust(key, perSecond, burst, nowMs)
+      : buckets.take(key, perSecond, burst, nowMs);
+  counts.set(request, { ...counted, on: 'credential', state });
+  if (!state.allowed) throw refusal(deps, state);
 }
 
-/** Sets the headers that tell the state of the request's bucket. */
-export function tellRate(request: FastifyRequest, reply: FastifyReply): void {
-  const state = counts.get(request)?.state;
-  if (state === undefined) return;
+/**
+ * Counts a request whose credential is not valid here against its address.
+ *
+ * @throws ProblemError 429 `rate_limited`
+ */
+export function countAgainstAddress(request: FastifyRequest, deps: RouteDependencies): void {
+  const counted = counts.get(request);
+  if (counted === undefined || counted.on === 'address') return;
+  const state = takeAddress(deps, counted.address);
+  counts.set(request, { ...counted, on: 'address', state });
+  if (!state.allowed) throw refusal(deps, state);
+}
+
+/** Counts a request that no hook saw, since its address cannot even be read, and refuses where there were too many. */
+export function countUnread(request: FastifyRequest, deps: RouteDependencies): ProblemError | null {
+  const address = addressKey(request, clientAddress(request, deps.internalSecretHash));
+  const state = takeAddress(deps, address);
+  counts.set(request, { on: 'address', state, address, credential: null });
+  return state.allowed ? null : refusal(deps, state);
+}
+
+/** Sets the headers that tell the state of the request's bucket; what is still open is taken from the address's. */
+export function tellRate(request: FastifyRequest, reply: FastifyReply, deps: RouteDependencies): void {
+  const counted = counts.get(request);
+  if (counted === undefined) return;
+  const refused = counted.on === 'open' && !counted.state.allowed;
+  const state = counted.on === 'open' && !refused ? takeAddress(deps, counted.address) : counted.state;
   reply.headers({
     'x-ratelimit-limit': state.limit,
     'x-ratelimit-remaining': state.remaining,
@@ -52,9 +92,24 @@ export function tellRate(request: FastifyRequest, reply: FastifyReply): void {
   });
 }
 
-function take(deps: RouteDependencies, key: string): BucketState {
+function countOf(request: FastifyRequest, deps: RouteDependencies): Counted {
+  const nowMs = performance.now();
+  const address = addressKey(request, clientAddress(request, deps.internalSecretHash));
+  const credential = request.routeOptions.config.public === true ? null : credentialKey(request);
+  if (credential === null) return { on: 'address', state: takeAddress(deps, address), address, credential };
+  const own = deps.buckets.takeKnown(credential, nowMs);
+  if (own !== undefined) return { on: 'credential', state: own, address, credential };
   const { perSecond, burst } = deps.managementRate ?? MANAGEMENT_RATE;
-  return deps.buckets.take(key, perSecond, burst, performance.now());
+  return { on: 'open', state: deps.buckets.peek(address, perSecond, burst, nowMs), address, credential };
+}
+
+function takeAddress({ buckets, managementRate = MANAGEMENT_RATE }: RouteDependencies, address: string): BucketState {
+  return buckets.take(address, managementRate.perSecond, managementRate.burst, performance.now());
+}
+
+function refusal(deps: RouteDependencies, { retryAfterSeconds }: BucketState): ProblemError {
+  deps.rateLimited?.('management');
+  return new ProblemError('rate_limited', 'Too many requests; slow down.', { retryAfterSeconds });
 }
 
 function credentialKey(request: FastifyRequest): string | null {
@@ -62,8 +117,12 @@ function credentialKey(request: FastifyRequest): string | null {
   return token === undefined ? null : `management ${secretHash(token)}`;
 }
 
-/** Probes have their own: whoever shares an address with them must not make the process look dead. */
-function addressKey(request: FastifyRequest): string {
-  const probe = request.routeOptions.url === '/healthz' || request.routeOptions.url === '/readyz';
-  return `${probe ? 'probe' : 'management'} ${request.ip}`;
+/**
+ * The public API shares the bucket of an address with the gateway. The admin API has its own, so that nobody who shares
+ * an address with agents is kept from signing in; probes as well, so that nobody makes the process look dead.
+ */
+function addressKey(request: FastifyRequest, address: string): string {
+  const route = request.routeOptions?.url ?? request.url;
+  if (route === '/healthz' || route === '/readyz') return `probe ${address}`;
+  return route.startsWith('/admin/') ? `admin ${address}` : addressBucket(address);
 }

@@ -7,6 +7,8 @@ import type { JsonValue } from '../../core/jcs.ts';
 import { type MandateStatus, type MandateTerms, mandateDigest, nextStatus } from '../../core/mandate.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import { accountOf } from '../admin/session.ts';
+import { createAgentKey } from '../custody/agent-keys.ts';
+import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
@@ -41,7 +43,7 @@ export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependenc
     const input = readBody(request, mandateInput);
     const accountId = accountOf(request);
     await knownTimeZone(deps.sql, input.time_zone);
-    const id = await deps.commands.command(accountId, (context) => create(context, input));
+    const id = await deps.commands.command(accountId, (context) => create(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
   for (const step of Object.keys(STEPS) as Step[]) {
@@ -62,7 +64,7 @@ async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
     throw invalidFields([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
 }
 
-async function create(context: CommandContext, input: MandateInput): Promise<string> {
+async function create(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
   const terms: MandateTerms = {
     mandate_id: newTypeId('mdt', context.nowMs),
     version: 1,
@@ -83,6 +85,7 @@ async function create(context: CommandContext, input: MandateInput): Promise<str
       ${terms.currency}, ${terms.per_action}, ${terms.per_month}, ${terms.escalation_threshold},
       ${[...terms.counterparties]}, ${terms.agent_did}, ${terms.time_zone}, ${terms.valid_until}, ${terms.max_uses},
       ${mandateDigest(terms)}, ${context.now}, ${context.now})`;
+  if (terms.agent_did === '') await createAgentKey(context, custody, terms.mandate_id);
   context.append('mandate.created', { ...evidenceOf(terms), name: input.name });
   if (input.activate) context.append('mandate.activated', { ...stepOf(terms, null), status });
   return terms.mandate_id;

@@ -7,10 +7,13 @@ import type { DecisionMetrics } from '../../../control-plane/decisions/account-f
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
+import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
 import { VERIFICATIONS } from '../decisions/lane-client.ts';
+import { INTERNAL_SECRET } from '../proxy/fake-control-plane.ts';
 
 const SILENT: DecisionMetrics = {
   decision() {},
@@ -85,7 +88,8 @@ export interface AdminFixture {
 
 export interface AdminFixtureOptions {
   readonly register?: readonly RegisterRoutes[];
-  readonly managementRate?: { readonly perSecond: number; readonly burst: number };
+  /** null: what the product has. */
+  readonly managementRate?: { readonly perSecond: number; readonly burst: number } | null;
   readonly allowPrivateTargets?: boolean;
 }
 
@@ -116,10 +120,15 @@ export async function adminFixture(
     sql,
     commands: lanes,
     custody,
+    booking: { lanes, sandboxAccountId: null },
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,
-    managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 },
+    internalSecretHash: secretHash(INTERNAL_SECRET),
+    keyUses: new KeyUses(),
+    ...(options.managementRate === null
+      ? {}
+      : { managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 } }),
   };
   const app = await buildServer(deps, options.register);
   t.teardown(async () => {
