@@ -52,6 +52,7 @@ export async function escalationFixture(t: TestContext): Promise<EscalationFixtu
         sql: appSql,
         commands: lanes,
         custody,
+        booking: { lanes, sandboxAccountId: null },
         buckets: new TokenBuckets(),
         allowPrivateTargets: true,
         internalSecretHash: null,
