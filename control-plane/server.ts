@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { bodyValue } from '../core/body-value.ts';
 import { ProblemError } from '../core/errors.ts';
 import { parseStrictJson } from '../core/json.ts';
 import { registerAccountRoutes } from './accounts/routes.ts';
-import type { AdminDependencies } from './admin/dependencies.ts';
-import { answerProblem } from './admin/problems.ts';
-import { limitRates, tellRate } from './admin/rate-limit.ts';
-import { bodyValue } from './admin/request.ts';
 import { requireSessions } from './admin/session.ts';
+import { requireApiKeys } from './api/api-keys.ts';
+import type { RouteDependencies } from './http/dependencies.ts';
+import { answerProblem } from './http/problems.ts';
+import { countUnread, limitRates, tellRate } from './http/rate-limit.ts';
 
 /** The largest body of this API is a tool mapping, a few KiB. */
 const ADMIN_BODY_MAX_BYTES = 256 * 1024;
@@ -15,18 +16,19 @@ const ADMIN_BODY_MAX_BYTES = 256 * 1024;
 const REQUEST_TIMEOUT_MS = 30_000;
 const PARAM_MAX_CHARACTERS = 64;
 
-/** Adds a noun's routes to the admin API. */
-export type RegisterRoutes = (app: FastifyInstance, deps: AdminDependencies) => void | Promise<void>;
+/** Adds a noun's routes. */
+export type RegisterRoutes = (app: FastifyInstance, deps: RouteDependencies) => void | Promise<void>;
 
 /**
- * Builds the admin API: accounts and sessions, then the nouns of `register`; nothing listens yet.
+ * Builds the admin API and the public API: accounts and sessions, then the nouns of `register`; nothing listens yet.
  *
  * Every answer has `Cache-Control: no-store`, `X-Request-Id` and `X-RateLimit-*`; every error is problem+json
  * (RFC 9457, contract §8). Bodies are strict JSON whose numbers keep their digits (`DecimalText`). Routes below
- * `/admin/` have a live session, found with `accountOf(request)`.
+ * `/admin/` have a live session, found with `accountOf(request)`; routes below `/api/` have a live API key with their
+ * declared scope, found with `apiKeyOf(request)`.
  */
 export async function buildServer(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   register: readonly RegisterRoutes[] = [],
 ): Promise<FastifyInstance> {
   const app = Fastify({
@@ -37,17 +39,21 @@ export async function buildServer(
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     frameworkErrors: (error, request, reply) => {
+      const unread = request as unknown as FastifyRequest;
       reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
-      answerProblem(deps, error, request as unknown as FastifyRequest, reply);
+      const refused = countUnread(unread, deps);
+      tellRate(unread, reply, deps);
+      answerProblem(deps, refused ?? error, unread, reply);
     },
   });
   readStrictJson(app);
   app.addHook('onSend', async (request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
-    tellRate(request, reply);
+    tellRate(request, reply, deps);
   });
   limitRates(app, deps);
   requireSessions(app, deps);
+  requireApiKeys(app, deps);
   app.setErrorHandler((error, request, reply) => answerProblem(deps, error, request, reply));
   answerUnknownRoutes(app);
   registerHealthRoutes(app, deps);
@@ -79,7 +85,7 @@ function answerUnknownRoutes(app: FastifyInstance): void {
   });
 }
 
-function registerHealthRoutes(app: FastifyInstance, { sql }: AdminDependencies): void {
+function registerHealthRoutes(app: FastifyInstance, { sql }: RouteDependencies): void {
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async () => {
     await sql`select from schema_migrations limit 1`;

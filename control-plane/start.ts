@@ -13,6 +13,7 @@ import { type EscalationGate, type InternalServer, startInternalServer } from '.
 import { Lanes } from './decisions/lanes.ts';
 import { TokenRoutes } from './decisions/token-routes.ts';
 import { VersionCache } from './decisions/versions.ts';
+import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
 import { SigningKeys } from './signing/signing-keys.ts';
@@ -33,6 +34,7 @@ export interface ControlPlaneCore {
   readonly custody: Custody;
   readonly signing: SigningKeys;
   readonly buckets: TokenBuckets;
+  readonly keyUses: KeyUses;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -123,7 +125,9 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
     logError,
   });
   undo.push(() => lanes.close());
-  return { core: { config, log, sql, lanes, metrics, custody, signing, buckets, logError }, internalSecret };
+  const keyUses = new KeyUses();
+  const core = { config, log, sql, lanes, metrics, custody, signing, buckets, keyUses, logError };
+  return { core, internalSecret };
 }
 
 async function startListeners(
@@ -148,6 +152,7 @@ async function startListeners(
   });
   undo.push(() => drain(internal, lanes));
   if (config.controlSocket !== null) await chmod(config.controlSocket, SOCKET_MODE);
+  undo.push(() => writeKeyUses(core));
   undo.push(parts.jobs(core));
   const admin = await parts.admin(core, escalations);
   undo.push(() => admin.close());
@@ -156,6 +161,15 @@ async function startListeners(
   const scraped = await startMetricsServer({ host, port, source: metrics.registry });
   undo.push(() => scraped.close());
   return addressesOf(config, admin, internal, scraped);
+}
+
+/** What was noted since the job's last round: a regular stop loses nothing. */
+async function writeKeyUses({ keyUses, sql, logError }: ControlPlaneCore): Promise<void> {
+  try {
+    while (await keyUses.flush(sql));
+  } catch (error) {
+    logError(error, 'the last uses of API keys could not be written');
+  }
 }
 
 /** Finishes what proxies asked for, then ends their connections: some hold one open to wait for a human. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FieldProblem } from './errors.ts';
+import { type FieldProblem, ProblemError } from './errors.ts';
 import type { JsonNode } from './json.ts';
 
 /** A JSON number as its source text: amounts are read from their digits, never through a double. */
@@ -32,4 +32,10 @@ export const decimalText = z.custom<DecimalText>((value) => value instanceof Dec
 /** What a schema found wrong, field by field. */
 export function fieldProblems(error: z.ZodError): FieldProblem[] {
   return error.issues.map((issue) => ({ field: issue.path.join('.') || '(body)', message: issue.message }));
+}
+
+/** The 422 that names these fields. */
+export function invalidFields(fields: readonly FieldProblem[]): ProblemError {
+  const detail = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  return new ProblemError('invalid', detail, { fields });
 }

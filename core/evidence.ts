@@ -31,6 +31,7 @@ export const EVIDENCE_KINDS = [
   'tool.unmapped',
   'tool.blocked',
   'key.created',
+  'key.changed',
   'key.revoked',
   'decision',
   'outcome',

@@ -165,3 +165,8 @@ export const AGENT_KEYS_MAX = 10_000;
 export const NONCE_MIN_CHARACTERS = 22;
 /** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */
 export const NONCE_MAX_CHARACTERS = 128;
+// API keys.
+/** Active keys of one account: one for each piece of software, with room; each is a row that lists show. */
+export const API_KEYS_ACTIVE_MAX = 1_000;
+/** Keys whose last use waits to be written by one process: seconds of all the keys a large installation has. */
+export const API_KEY_USES_WAITING_MAX = 100_000;

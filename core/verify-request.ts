@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type Action, isActionType, isCounterparty } from './action.ts';
-import { type BodyValue, bodyValue, decimalText, fieldProblems } from './body-value.ts';
-import { type FieldProblem, ProblemError } from './errors.ts';
+import { type BodyValue, bodyValue, decimalText, fieldProblems, invalidFields } from './body-value.ts';
 import { isJsonObject, type JsonNode, type JsonObject } from './json.ts';
 import { isCurrency, minorUnits } from './money.ts';
 
@@ -59,10 +58,4 @@ function shallow(node: JsonObject): { [name: string]: BodyValue } {
   const body: { [name: string]: BodyValue } = Object.create(null);
   for (const [name, value] of node) body[name] = name === 'presentation' ? null : bodyValue(value);
   return body;
-}
-
-/** The 422 that names these fields. */
-export function invalidFields(fields: readonly FieldProblem[]): ProblemError {
-  const detail = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new ProblemError('invalid', detail, { fields });
 }

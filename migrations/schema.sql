@@ -238,6 +238,27 @@ CREATE OR REPLACE FUNCTION public.ms_time(ms text)
 AS $function$ select to_timestamp(ms::double precision / 1000) $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_authorisations(p_accounts text, p_receipts text, p_tokens text, p_mandates text, p_months text, p_keys text, p_amounts text, p_currencies text, p_types text, p_counterparties text, p_ctxs text, p_nonces text, p_nonce_ends text, p_now_ms bigint, p_due_ms bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into spent_nonces (account_id, nonce_hash, expires_at)
+  select n.account_id, decode(n.nonce, 'hex'), ms_time(n.ends)
+  from unnest(list_of(p_accounts), list_of(p_nonces), list_of(p_nonce_ends)) as n (account_id, nonce, ends);
+
+  insert into authorisations (account_id, receipt_id, token_hash, mandate_id, month, key_id, amount, currency,
+    action_type, counterparty, ctx, state, reserved_at, due_at)
+  select n.account_id, n.receipt_id, decode(n.token, 'hex'), n.mandate_id, n.month::date, n.key_id, n.amount::bigint,
+    n.currency, n.action_type, nullif(n.counterparty, ''), nullif(n.ctx, ''), 'reserved', ms_time(p_now_ms::text),
+    ms_time((p_now_ms + p_due_ms)::text)
+  from unnest(list_of(p_accounts), list_of(p_receipts), list_of(p_tokens), list_of(p_mandates), list_of(p_months),
+    list_of(p_keys), list_of(p_amounts), list_of(p_currencies), list_of(p_types), list_of(p_counterparties),
+    list_of(p_ctxs)) as n (account_id, receipt_id, token, mandate_id, month, key_id, amount, currency, action_type,
+    counterparty, ctx);
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_head_nows text, p_heads_of text, p_seqs text, p_ids text, p_kinds text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_months text, p_hold_receipts text, p_hold_subjects text, p_hold_amounts text, p_hold_keys text, p_hold_due_ms bigint, p_gone integer, p_gone_heads text, p_gone_receipts text, p_unknown_heads text, p_unknown_receipts text)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -330,6 +351,68 @@ CREATE OR REPLACE FUNCTION public.rfc3339(moment timestamp with time zone)
 AS $function$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.verify_facts(p_key_accounts text, p_keys text, p_mandate_accounts text, p_mandates text, p_nonce_accounts text, p_nonces text, p_token_accounts text, p_tokens text, OUT keys json, OUT mandates json, OUT escalations json, OUT nonces json, OUT authorisations json, OUT executions json)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz := db_clock();
+begin
+  if p_keys <> '' then
+    select json_agg(json_build_array(
+      k.account_id, k.key_id, encode(k.token_hash, 'hex'), k.scopes, k.status, k.verify_per_second, k.verify_burst))
+      into keys
+    from unnest(list_of(p_key_accounts), list_of(p_keys)) as asked (account_id, key_id)
+    join api_keys k on k.account_id = asked.account_id and k.key_id = asked.key_id;
+  end if;
+
+  if p_mandates <> '' then
+    select json_agg(json_build_array(
+      m.account_id, m.mandate_id, m.version, m.status, m.uses,
+      k.month, coalesce(u.reserved, 0), coalesce(u.booked, 0), u.month is not null,
+      epoch_ms((k.month + interval '1 month') at time zone m.time_zone))) into mandates
+    from unnest(list_of(p_mandate_accounts), list_of(p_mandates)) as asked (account_id, mandate_id)
+    join mandates m on m.account_id = asked.account_id and m.mandate_id = asked.mandate_id
+    join account_heads h on h.account_id = asked.account_id
+    cross join lateral (
+      select date_trunc('month', greatest(v_now, h.at) at time zone m.time_zone)::date as month
+    ) k
+    left join mandate_months u on u.account_id = m.account_id and u.mandate_id = m.mandate_id and u.month = k.month;
+
+    select json_agg(json_build_array(
+      e.account_id, e.escalation_id, e.mandate_id, e.subject_id, e.ctx, e.status,
+      epoch_ms(e.created_at), epoch_ms(e.expires_at), epoch_ms(e.closes_at)) order by e.created_at) into escalations
+    from unnest(list_of(p_mandate_accounts), list_of(p_mandates)) as asked (account_id, mandate_id)
+    join escalations e
+      on e.account_id = asked.account_id and e.mandate_id = asked.mandate_id and e.closes_at > v_now;
+  end if;
+
+  if p_nonces <> '' then
+    select json_agg(json_build_array(n.account_id, encode(n.nonce_hash, 'hex'))) into nonces
+    from unnest(list_of(p_nonce_accounts), list_of(p_nonces)) as asked (account_id, nonce)
+    join spent_nonces n on n.account_id = asked.account_id and n.nonce_hash = decode(asked.nonce, 'hex');
+  end if;
+
+  if p_tokens <> '' then
+    select json_agg(json_build_array(
+      a.account_id, encode(a.token_hash, 'hex'), a.receipt_id, a.mandate_id, a.month, a.key_id, a.amount, a.currency,
+      a.action_type, a.counterparty, a.ctx, a.state, a.booked, encode(a.consumption_digest, 'hex'),
+      a.consumption_answer, u.reserved, u.booked, m.per_month)) into authorisations
+    from unnest(list_of(p_token_accounts), list_of(p_tokens)) as asked (account_id, token)
+    join authorisations a on a.account_id = asked.account_id and a.token_hash = decode(asked.token, 'hex')
+    join mandate_months u on u.account_id = a.account_id and u.mandate_id = a.mandate_id and u.month = a.month
+    join mandates m on m.account_id = a.account_id and m.mandate_id = a.mandate_id;
+
+    select json_agg(json_build_array(
+      a.account_id, encode(a.token_hash, 'hex'), e.outcome, encode(e.request_digest, 'hex'), e.answer)
+      order by e.execution_id) into executions
+    from unnest(list_of(p_token_accounts), list_of(p_tokens)) as asked (account_id, token)
+    join authorisations a on a.account_id = asked.account_id and a.token_hash = decode(asked.token, 'hex')
+    join executions e on e.account_id = a.account_id and e.receipt_id = a.receipt_id;
+  end if;
+end $function$
+;
+
 create table public.account_heads (
   account_id text collate "C" not null,
   size bigint default 0 not null,
@@ -357,6 +440,91 @@ create table public.accounts (
   constraint accounts_failed_attempts_check CHECK ((failed_attempts >= 0)),
   constraint accounts_pkey PRIMARY KEY (account_id),
   constraint accounts_email_key UNIQUE (email)
+);
+
+create table public.agent_keys (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  did text not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null,
+  constraint agent_keys_did_check CHECK ((did ~ '^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$'::text)),
+  constraint agent_keys_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id),
+  constraint agent_keys_pkey PRIMARY KEY (account_id, mandate_id)
+);
+
+create table public.api_key_uses (
+  account_id text collate "C" not null,
+  key_id text collate "C" not null,
+  last_used_at timestamp with time zone not null,
+  constraint api_key_uses_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES public.api_keys(account_id, key_id),
+  constraint api_key_uses_pkey PRIMARY KEY (account_id, key_id)
+) with (fillfactor=70);
+
+create table public.api_keys (
+  account_id text collate "C" not null,
+  key_id text collate "C" not null,
+  name text not null,
+  token_hash bytea not null,
+  scopes text[] not null,
+  status text not null,
+  verify_per_second integer default 100 not null,
+  verify_burst integer default 500 not null,
+  management_per_second integer default 10 not null,
+  management_burst integer default 20 not null,
+  created_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  constraint api_keys_check CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
+  constraint api_keys_key_id_check CHECK ((key_id ~ '^key_[0-9a-z]{26}$'::text)),
+  constraint api_keys_management_burst_check CHECK (((management_burst >= 1) AND (management_burst <= 1000000))),
+  constraint api_keys_management_per_second_check CHECK (((management_per_second >= 1) AND (management_per_second <= 1000000))),
+  constraint api_keys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint api_keys_scopes_check CHECK ((((cardinality(scopes) >= 1) AND (cardinality(scopes) <= 6)) AND (scopes <@ ARRAY['agents:present'::text, 'verify'::text, 'consumptions:write'::text, 'executions:write'::text, 'mandates:read'::text, 'evidence:read'::text]))),
+  constraint api_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
+  constraint api_keys_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint api_keys_verify_burst_check CHECK (((verify_burst >= 1) AND (verify_burst <= 1000000))),
+  constraint api_keys_verify_per_second_check CHECK (((verify_per_second >= 1) AND (verify_per_second <= 1000000))),
+  constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint api_keys_pkey PRIMARY KEY (account_id, key_id)
+);
+
+create table public.authorisations (
+  account_id text collate "C" not null,
+  receipt_id text collate "C" not null,
+  token_hash bytea not null,
+  mandate_id text collate "C" not null,
+  month date not null,
+  key_id text collate "C" not null,
+  amount bigint not null,
+  currency character(3) not null,
+  action_type text not null,
+  counterparty text,
+  ctx text,
+  state text not null,
+  booked bigint default 0 not null,
+  consumption_digest bytea,
+  consumption_answer text,
+  reserved_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  constraint authorisations_action_type_check CHECK ((length(action_type) <= 128)),
+  constraint authorisations_amount_check CHECK (((amount >= 0) AND (amount <= '1000000000000000'::bigint))),
+  constraint authorisations_check CHECK (((booked >= 0) AND (booked <= amount))),
+  constraint authorisations_check1 CHECK (((state = 'booked'::text) = (consumption_digest IS NOT NULL))),
+  constraint authorisations_check2 CHECK (((consumption_digest IS NULL) = (consumption_answer IS NULL))),
+  constraint authorisations_check3 CHECK (((state <> 'final'::text) OR (booked = amount))),
+  constraint authorisations_check4 CHECK (((state = 'booked'::text) OR (state = 'final'::text) OR (booked = 0))),
+  constraint authorisations_consumption_answer_check CHECK ((length(consumption_answer) <= 4096)),
+  constraint authorisations_consumption_digest_check CHECK ((octet_length(consumption_digest) = 32)),
+  constraint authorisations_counterparty_check CHECK ((length(counterparty) <= 256)),
+  constraint authorisations_ctx_check CHECK ((ctx ~ '^sha-256:[0-9a-f]{64}$'::text)),
+  constraint authorisations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+  constraint authorisations_month_check CHECK ((month = date_trunc('month'::text, (month)::timestamp with time zone))),
+  constraint authorisations_receipt_id_check CHECK ((receipt_id ~ '^rcp_[0-9a-z]{26}$'::text)),
+  constraint authorisations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'booked'::text, 'released'::text, 'final'::text]))),
+  constraint authorisations_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint authorisations_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id),
+  constraint authorisations_pkey PRIMARY KEY (account_id, receipt_id),
+  constraint authorisations_account_id_token_hash_key UNIQUE (account_id, token_hash)
 );
 
 create table public.escalations (
@@ -415,6 +583,22 @@ create table public.evidence_p5 partition of public.evidence FOR VALUES WITH (mo
 create table public.evidence_p6 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 6);
 
 create table public.evidence_p7 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 7);
+
+create table public.executions (
+  account_id text collate "C" not null,
+  execution_id text collate "C" not null,
+  receipt_id text collate "C" not null,
+  outcome text not null,
+  request_digest bytea not null,
+  answer text not null,
+  reported_at timestamp with time zone not null,
+  constraint executions_answer_check CHECK ((length(answer) <= 4096)),
+  constraint executions_execution_id_check CHECK ((execution_id ~ '^exe_[0-9a-z]{26}$'::text)),
+  constraint executions_outcome_check CHECK ((outcome = ANY (ARRAY['erfolgreich'::text, 'fehlgeschlagen'::text, 'teilweise'::text, 'abgebrochen'::text]))),
+  constraint executions_request_digest_check CHECK ((octet_length(request_digest) = 32)),
+  constraint executions_account_id_receipt_id_fkey FOREIGN KEY (account_id, receipt_id) REFERENCES public.authorisations(account_id, receipt_id),
+  constraint executions_pkey PRIMARY KEY (account_id, receipt_id, execution_id)
+);
 
 create table public.gateway_instances (
   account_id text collate "C" not null,
@@ -572,6 +756,29 @@ create table public.sessions (
   constraint sessions_pkey PRIMARY KEY (account_id, session_id)
 );
 
+create table public.signing_keys (
+  kid text collate "C" not null,
+  public_jwk jsonb not null,
+  sealed bytea not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  current_at timestamp with time zone,
+  retired_at timestamp with time zone,
+  constraint signing_keys_check CHECK (((status = 'next'::text) = (current_at IS NULL))),
+  constraint signing_keys_check1 CHECK (((status = 'retired'::text) = (retired_at IS NOT NULL))),
+  constraint signing_keys_kid_check CHECK ((kid ~ '^[A-Za-z0-9_-]{43}$'::text)),
+  constraint signing_keys_status_check CHECK ((status = ANY (ARRAY['next'::text, 'current'::text, 'retired'::text]))),
+  constraint signing_keys_pkey PRIMARY KEY (kid)
+);
+
+create table public.spent_nonces (
+  account_id text collate "C" not null,
+  nonce_hash bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint spent_nonces_nonce_hash_check CHECK ((octet_length(nonce_hash) = 32)),
+  constraint spent_nonces_pkey PRIMARY KEY (account_id, nonce_hash)
+);
+
 create table public.token_routes (
   token_hash bytea not null,
   kind text not null,
@@ -603,6 +810,8 @@ create table public.tools (
   constraint tools_pkey PRIMARY KEY (account_id, instance_id, key)
 );
 
+CREATE INDEX authorisations_due ON public.authorisations USING btree (due_at) WHERE (state = 'reserved'::text);
+
 CREATE INDEX escalations_due ON public.escalations USING btree (expires_at) WHERE (status = 'pending'::text);
 
 CREATE INDEX escalations_live ON public.escalations USING btree (account_id, mandate_id, closes_at);
@@ -620,6 +829,18 @@ CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btre
 CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((valid_until IS NOT NULL) AND (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text])));
 
 CREATE INDEX sessions_expiry ON public.sessions USING btree (expires_at);
+
+CREATE UNIQUE INDEX signing_keys_current ON public.signing_keys USING btree (status) WHERE (status = 'current'::text);
+
+CREATE UNIQUE INDEX signing_keys_next ON public.signing_keys USING btree (status) WHERE (status = 'next'::text);
+
+CREATE INDEX spent_nonces_expiry ON public.spent_nonces USING btree (expires_at);
+
+CREATE TRIGGER facts_deleted AFTER DELETE ON public.api_keys REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_inserted AFTER INSERT ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER facts_updated AFTER UPDATE ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
@@ -685,9 +906,19 @@ grant insert, select, update on public.account_heads to mandate_app;
 
 grant insert, select, update on public.accounts to mandate_app;
 
+grant insert, select on public.agent_keys to mandate_app;
+
+grant insert, select, update on public.api_key_uses to mandate_app;
+
+grant insert, select, update on public.api_keys to mandate_app;
+
+grant insert, select, update on public.authorisations to mandate_app;
+
 grant insert, select, update on public.escalations to mandate_app;
 
 grant insert, select on public.evidence to mandate_app;
+
+grant insert, select on public.executions to mandate_app;
 
 grant insert, select, update on public.gateway_instances to mandate_app;
 
@@ -704,6 +935,10 @@ grant delete, insert, select, update on public.reservations to mandate_app;
 grant select on public.schema_migrations to mandate_app;
 
 grant delete, insert, select, update on public.sessions to mandate_app;
+
+grant insert, select, update on public.signing_keys to mandate_app;
+
+grant delete, insert, select on public.spent_nonces to mandate_app;
 
 grant delete, insert, select on public.token_routes to mandate_app;
 

@@ -79,7 +79,12 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     decisionTimeoutMs: options.decisionTimeoutMs,
     logError: options.logError,
   });
-  const others = await passThrough({ controlUrl: options.controlUrl, ready: () => decisions.alive(1_000) });
+  const others = await passThrough({
+    controlUrl: options.controlUrl,
+    internalSecret: options.internalSecret,
+    ready: () => decisions.alive(1_000),
+    charge: (address) => decisions.charge({ token_hash: null, address }),
+  });
   const server = createServer(
     {
       maxHeaderSize: HEAD_MAX_BYTES,

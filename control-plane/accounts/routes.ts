@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readBody } from '../admin/request.ts';
 import { accountOf, sessionOf } from '../admin/session.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readBody } from '../http/request.ts';
 import { UnknownAddresses } from './lock-out.ts';
 import { PASSWORD_MAX_CHARACTERS } from './password.ts';
 import { revokeSession } from './sessions.ts';
@@ -44,7 +44,7 @@ interface AccountRow {
 }
 
 /** The routes of accounts and their sessions (docs/architecture.md, Admin API). */
-export function registerAccountRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerAccountRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   const unknown = new UnknownAddresses();
   app.post('/admin/signup', (request) => {
     const body = readBody(request, signUpBody);

@@ -1,7 +1,7 @@
 import { ProblemError } from '../../core/errors.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
 import { lockAfter, lockedOut, type UnknownAddresses } from './lock-out.ts';
 import { verifyPassword } from './password.ts';
 import { createSession, type SessionAnswer } from './sessions.ts';
@@ -28,7 +28,7 @@ type Verdict =
  * @throws ProblemError 401 `unauthenticated`, 429 `locked_out`, 503 `overloaded`
  */
 export async function signIn(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   unknown: UnknownAddresses,
   credentials: Credentials,
 ): Promise<SessionAnswer> {
@@ -80,7 +80,7 @@ interface SecondFactor {
   readonly locked: number | null;
 }
 
-async function judge(deps: AdminDependencies, context: CommandContext, right: boolean, code: string): Promise<Verdict> {
+async function judge(deps: RouteDependencies, context: CommandContext, right: boolean, code: string): Promise<Verdict> {
   const { sql, accountId, nowMs } = context;
   const [row] = await sql<SecondFactor[]>`
     select totp_sealed, totp_last_step, failed_attempts, epoch_ms(locked_until) as locked

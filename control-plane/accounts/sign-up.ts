@@ -1,9 +1,9 @@
+import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { invalid } from '../admin/request.ts';
 import type { Sql } from '../db/client.ts';
 import { errorCode } from '../db/database-error.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
 import { hashPassword, passwordProblem } from './password.ts';
 import { createSession, type SessionAnswer } from './sessions.ts';
 import { newTotpSecret, otpauthUri, readTotpSecret, totpStep } from './totp.ts';
@@ -35,15 +35,15 @@ export interface SignupAnswer {
  * @throws ProblemError 422 `invalid` for a password or secret that cannot be used, 503 `overloaded`
  */
 export async function signUp(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   wanted: { readonly email: string; readonly password: string; readonly totpSecret: string | undefined },
 ): Promise<SignupAnswer> {
   const { email, password } = wanted;
   const problem = passwordProblem(password, email);
-  if (problem !== null) throw invalid([{ field: 'password', message: problem }]);
+  if (problem !== null) throw invalidFields([{ field: 'password', message: problem }]);
   const secret = wanted.totpSecret === undefined ? newTotpSecret() : readTotpSecret(wanted.totpSecret);
   if (secret === null) {
-    throw invalid([{ field: 'totp_secret', message: 'must be base32 (A-Z and 2-7) of at least 16 bytes' }]);
+    throw invalidFields([{ field: 'totp_secret', message: 'must be base32 (A-Z and 2-7) of at least 16 bytes' }]);
   }
   const passwordHash = await hashPassword(password);
   const nowMs = await databaseTime(deps.sql);
@@ -62,14 +62,15 @@ export async function signUp(
  * @throws ProblemError 422 `invalid` (token expired or not ours, wrong code), 409 `conflict` where the address or this
  *   token has an account already
  */
-export async function confirmSignUp(deps: AdminDependencies, token: string, code: string): Promise<SessionAnswer> {
+export async function confirmSignUp(deps: RouteDependencies, token: string, code: string): Promise<SessionAnswer> {
   const signup = openSignup(deps, token);
   const nowMs = await databaseTime(deps.sql);
   if (signup === null || signup.expiresMs <= nowMs) {
-    throw invalid([{ field: 'signup_token', message: 'is not valid any more; sign up again' }]);
+    throw invalidFields([{ field: 'signup_token', message: 'is not valid any more; sign up again' }]);
   }
   const step = totpStep(signup.secret, code, nowMs);
-  if (step === null) throw invalid([{ field: 'totp_code', message: 'is not the present code of this second factor' }]);
+  if (step === null)
+    throw invalidFields([{ field: 'totp_code', message: 'is not the present code of this second factor' }]);
   try {
     return await deps.commands.command(
       signup.accountId,
@@ -87,7 +88,7 @@ export async function confirmSignUp(deps: AdminDependencies, token: string, code
 }
 
 async function insertAccount(
-  { custody }: AdminDependencies,
+  { custody }: RouteDependencies,
   sql: Sql,
   { accountId, email, passwordHash, secret }: Signup,
   step: number,
@@ -101,7 +102,7 @@ async function insertAccount(
   await sql`insert into account_heads (account_id, at) values (${accountId}, ${nowMs})`;
 }
 
-function openSignup({ custody }: AdminDependencies, token: string): Signup | null {
+function openSignup({ custody }: RouteDependencies, token: string): Signup | null {
   if (!TOKEN.test(token)) return null;
   try {
     const sealed = Buffer.from(token.slice(4), 'base64url');

@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { isSecretToken } from '../../core/secret-token.ts';
 import { findSession, type Session } from '../accounts/sessions.ts';
-import type { AdminDependencies } from './dependencies.ts';
-import { countAgainstCredential } from './rate-limit.ts';
+import { bearerToken } from '../http/credential.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { countAgainstAddress, countAgainstCredential } from '../http/rate-limit.ts';
 
 /** The routes of people who are not signed in yet; every other route below /admin needs a session. */
 const OPEN_ROUTES: ReadonlySet<string> = new Set(['/admin/signup', '/admin/signup/confirm', '/admin/login']);
@@ -11,13 +12,16 @@ const OPEN_ROUTES: ReadonlySet<string> = new Set(['/admin/signup', '/admin/signu
 const sessions = new WeakMap<FastifyRequest, Session>();
 
 /** Lets a request to /admin pass with a live session only: 401 `unauthenticated` otherwise. */
-export function requireSessions(app: FastifyInstance, deps: AdminDependencies): void {
+export function requireSessions(app: FastifyInstance, deps: RouteDependencies): void {
   app.addHook('onRequest', async (request) => {
     const route = request.routeOptions.url;
     if (route === undefined || !route.startsWith('/admin/') || OPEN_ROUTES.has(route)) return;
     const token = bearerToken(request);
     const session = isSecretToken(token, 'ses') ? await findSession(deps.sql, token) : null;
-    if (session === null) throw new ProblemError('unauthenticated', 'Sign in: this needs a valid session.');
+    if (session === null) {
+      countAgainstAddress(request, deps);
+      throw new ProblemError('unauthenticated', 'Sign in: this needs a valid session.');
+    }
     sessions.set(request, session);
     countAgainstCredential(request, deps);
   });
@@ -33,9 +37,4 @@ export function sessionOf(request: FastifyRequest): Session {
   const session = sessions.get(request);
   if (session === undefined) throw new Error('this route has no session');
   return session;
-}
-
-/** What follows `Bearer ` (RFC 6750 §2.1), or null where there is no such header. */
-export function bearerToken(request: FastifyRequest): string | null {
-  return /^Bearer ([!-~]+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
 }

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { DecimalText } from '../../core/body-value.ts';
+import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import { decimalOf, minorUnits } from '../../core/money.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import { invalidFields } from '../../core/verify-request.ts';
 import type { AuthorisationState } from '../decisions/account-facts.ts';
 import type { AskContext } from '../decisions/ask.ts';
 import { type Booked, conflict, recordBooking, remainingOf, settleReserved } from '../decisions/booking.ts';

@@ -20,6 +20,7 @@ import {
   type VerifyAsk,
 } from '../../core/wire.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import { addressBucket, MANAGEMENT_RATE } from '../rate-limit/classes.ts';
 import type { DecisionMetrics } from './account-facts.ts';
 import { type DecidedVerification, type Problem, problem } from './ask.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
@@ -29,10 +30,6 @@ import { UNKNOWN_KEY } from './verify-ask.ts';
 
 /** Largest message from a proxy, in bytes: a full batch of stored answers and long paths fits. */
 export const INTERNAL_MESSAGE_MAX_BYTES = 96 * 1024 * 1024;
-/** Management class: requests per second and burst (interface.md, Limits). */
-const ADDRESS_RATE_PER_SECOND = 10;
-const ADDRESS_RATE_BURST = 20;
-
 /** What escalations offer the proxy. */
 export interface EscalationGate {
   wait(
@@ -264,7 +261,8 @@ function withAddressRate(options: InternalServerOptions, ask: DecisionAsk, answe
 }
 
 function takeAddress({ buckets }: InternalServerOptions, address: string) {
-  return buckets.take(`address ${address}`, ADDRESS_RATE_PER_SECOND, ADDRESS_RATE_BURST, performance.now());
+  const { perSecond, burst } = MANAGEMENT_RATE;
+  return buckets.take(addressBucket(address), perSecond, burst, performance.now());
 }
 
 /** A malformed request still costs its sender one request; an instance's own limits are not known without its lock. */

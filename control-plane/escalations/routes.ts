@@ -4,13 +4,16 @@ import { ESCALATION_STATES } from '../../core/decide.ts';
 import { ProblemError } from '../../core/errors.ts';
 import { MONEY_MINOR_MAX } from '../../core/limits.ts';
 import { decimalOf } from '../../core/money.ts';
-import { isSecretToken, sameHash, secretHash } from '../../core/secret-token.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readQuery, wholeQuery } from '../admin/query.ts';
-import { countAgainstCredential } from '../admin/rate-limit.ts';
-import { idParam, readBody } from '../admin/request.ts';
-import { accountOf, bearerToken } from '../admin/session.ts';
+import { sameHash, secretHash } from '../../core/secret-token.ts';
+import { isTypeId } from '../../core/type-id.ts';
+import { accountOf } from '../admin/session.ts';
+import { apiKeyOrNull } from '../api/api-keys.ts';
 import type { Sql } from '../db/client.ts';
+import { bearerToken } from '../http/credential.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
+import { countAgainstAddress, countAgainstCredential } from '../http/rate-limit.ts';
+import { idParam, readBody } from '../http/request.ts';
 import { approve, type EscalationRecord, readEscalation, readEscalations, reject, type Settlement } from './store.ts';
 
 const LIST_MAX = 200;
@@ -30,7 +33,7 @@ const answerBody = z.strictObject({
 });
 
 /** The routes of escalations: cards and answers for the principal, the state for the agent that waits. */
-export function registerEscalationRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerEscalationRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/escalations', async (request) => {
     const { status, limit } = readQuery(request, listQuery);
     const found = await readEscalations(deps.sql, accountOf(request), { status: status ?? null, limit });
@@ -52,9 +55,8 @@ export function registerEscalationRoutes(app: FastifyInstance, deps: AdminDepend
     deps.escalationChanged?.(accountId, answer.escalationId);
     return cardOf(await existing(deps.sql, accountId, answer.escalationId));
   });
-  app.get('/api/v1/escalations/:id', async (request) => {
-    const found = await readForAgent(deps.sql, gatewayToken(request), idParam(request, 'esc'));
-    countAgainstCredential(request, deps);
+  app.get('/api/v1/escalations/:id', { config: { scope: 'verify', gatewayToken: true } }, async (request) => {
+    const found = await readForSoftware(request, deps);
     if (found === null) throw notFound();
     const { id, status, expires_at_ms, usable } = found;
     const expires_at = time(expires_at_ms);
@@ -152,18 +154,39 @@ function optionalTime(ms: number | null): string | null {
   return ms === null ? null : time(ms);
 }
 
-function gatewayToken(request: FastifyRequest): string {
-  const token = bearerToken(request);
-  if (isSecretToken(token, 'gwt')) return token;
-  throw new ProblemError('unauthenticated', 'Send the gateway token: Authorization: Bearer gwt_…');
+interface PolledEscalation {
+  readonly id: string;
+  readonly status: string;
+  readonly expires_at_ms: number;
+  readonly usable: boolean;
 }
 
-/** An escalation of the very instance whose live token this is, or null; throws 401 where it is no live token. */
-async function readForAgent(sql: Sql, token: string, id: string) {
+/** An escalation of the API key's account, or of the very instance whose gateway token is shown; null for any other. */
+async function readForSoftware(request: FastifyRequest, deps: RouteDependencies): Promise<PolledEscalation | null> {
+  const key = apiKeyOrNull(request);
+  if (key !== null) return readForKey(deps.sql, key.accountId, idParam(request, 'esc'));
+  const found = await readForAgent(deps.sql, bearerToken(request) ?? '', idOrNull(request));
+  if (found === null) {
+    countAgainstAddress(request, deps);
+    throw new ProblemError('unauthenticated', 'The gateway token is not valid.');
+  }
+  countAgainstCredential(request, deps);
+  const { id } = found;
+  return id === null ? null : { ...found, id };
+}
+
+async function readForKey(sql: Sql, accountId: string, id: string): Promise<PolledEscalation | null> {
+  const [row] = await sql<PolledEscalation[]>`
+    select e.escalation_id as id, epoch_ms(e.expires_at) as expires_at_ms, e.closes_at > db_clock() as usable,
+      case when e.status = 'pending' and e.expires_at <= db_clock() then 'expired' else e.status end as status
+    from escalations e where e.account_id = ${accountId} and e.escalation_id = ${id}`;
+  return row ?? null;
+}
+
+/** The live instance of a token with its escalation of this id (`id` null where it has none); null: no token. */
+async function readForAgent(sql: Sql, token: string, id: string | null) {
   const hash = secretHash(token);
-  const [row] = await sql<
-    { token_hash: string; id: string | null; status: string; expires_at_ms: number; usable: boolean }[]
-  >`
+  const [row] = await sql<(Omit<PolledEscalation, 'id'> & { token_hash: string; id: string | null })[]>`
     select encode(i.token_hash, 'hex') as token_hash, e.escalation_id as id, epoch_ms(e.expires_at) as expires_at_ms,
       case when e.status = 'pending' and e.expires_at <= db_clock() then 'expired' else e.status end as status,
       e.closes_at > db_clock() as usable
@@ -171,8 +194,11 @@ async function readForAgent(sql: Sql, token: string, id: string) {
     join gateway_instances i on i.account_id = r.account_id and i.instance_id = r.subject_id and i.status = 'active'
     left join escalations e on e.account_id = i.account_id and e.subject_id = i.instance_id and e.escalation_id = ${id}
     where r.token_hash = decode(${hash}, 'hex') and r.kind = 'gateway'`;
-  if (row === undefined || !sameHash(row.token_hash, hash)) {
-    throw new ProblemError('unauthenticated', 'The gateway token is not valid.');
-  }
-  return row.id === null ? null : { ...row, id: row.id };
+  return row !== undefined && sameHash(row.token_hash, hash) ? row : null;
+}
+
+/** What is no identifier is nothing that exists, but only for whoever has a valid token. */
+function idOrNull(request: FastifyRequest): string | null {
+  const { id } = request.params as { readonly id?: unknown };
+  return isTypeId(id, 'esc') ? id : null;
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { EVIDENCE_KINDS, type EvidenceKind, type StoredEntry } from '../../core/evidence.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readQuery, wholeQuery } from '../admin/query.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
 
 const PAGE_MAX = 1_000;
 const PAGE_DEFAULT = 100;
@@ -16,7 +16,7 @@ const pageQuery = z.strictObject({
 });
 
 /** The route that reads an account's chain, page by page, exactly as it was hashed. */
-export function registerEvidenceRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerEvidenceRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/evidence', async (request) => {
     const { from_seq, limit, kind } = readQuery(request, pageQuery);
     const accountId = accountOf(request);

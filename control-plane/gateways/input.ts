@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { wholeNumber } from '../admin/request.ts';
+import { wholeNumber } from '../http/request.ts';
 
 const RATE_MAX = 1_000_000;
 const NAME_MAX_CHARACTERS = 200;

@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify';
+import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import { newSecretToken, secretHash } from '../../core/secret-token.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { idParam, invalid, readBody } from '../admin/request.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { idParam, readBody } from '../http/request.ts';
 import { type GatewayChange, type GatewayInput, gatewayChange, gatewayInput } from './input.ts';
 import { checkedTarget } from './target.ts';
 
@@ -34,7 +35,7 @@ const COLUMNS = `instance_id, mandate_id, name, status, target_url, credential_h
   rate_burst, unmapped_tools, created_at, changed_at`;
 
 /** The routes of gateway instances: a mandate in front of a target. */
-export function registerGatewayRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerGatewayRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways', async (request) => {
     const rows = await deps.sql.unsafe<GatewayRecord[]>(
       `select ${COLUMNS} from gateway_instances where account_id = $1 order by instance_id desc limit 1000`,
@@ -115,7 +116,7 @@ async function create(
 ): Promise<GatewayRecord> {
   const { sql, accountId, now } = context;
   const mandates = await sql`select from mandates where account_id = ${accountId} and mandate_id = ${input.mandate_id}`;
-  if (mandates.length === 0) throw invalid([{ field: 'mandate_id', message: 'must be one of your mandates' }]);
+  if (mandates.length === 0) throw invalidFields([{ field: 'mandate_id', message: 'must be one of your mandates' }]);
   const id = newTypeId('gwi', context.nowMs);
   const sealed = input.credential && seal(custody, accountId, id, input.credential.value);
   await sql`insert into gateway_instances (account_id, instance_id, mandate_id, name, status, target_url, token_hash,
@@ -149,7 +150,7 @@ async function update(
   if (credential === undefined && before.credential_header !== null && leavesOrigin(before, change)) {
     // Else whoever holds a session could read a credential that is never shown, by sending it to a host of their own.
     const message = 'must be given again, or null, where the target moves to another origin';
-    throw invalid([{ field: 'credential', message }]);
+    throw invalidFields([{ field: 'credential', message }]);
   }
   const sealed = credential ? seal(custody, accountId, id, credential.value) : null;
   const reconfigured = change.target_url !== undefined || credential !== undefined;

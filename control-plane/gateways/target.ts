@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { invalidFields } from '../../core/body-value.ts';
 import { isAllowedAddress } from '../../core/target-address.ts';
-import { invalid } from '../admin/request.ts';
 
 const URL_MAX_CHARACTERS = 2_048;
 const RESOLVE_TIMEOUT_MS = 3_000;
@@ -59,5 +59,5 @@ async function resolved(host: string): Promise<string[]> {
 }
 
 function refused(message: string) {
-  return invalid([{ field: 'target_url', message }]);
+  return invalidFields([{ field: 'target_url', message }]);
 }

@@ -1,20 +1,20 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { scopeCovers } from '../../core/action.ts';
+import { DecimalText, invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
 import type { JsonValue } from '../../core/jcs.ts';
 import { checkMapping, type ToolMapping, toolMappingInput } from '../../core/tool-mapping.ts';
 import { parseToolPattern, type ToolPattern } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import { DecimalText } from '../admin/decimal.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { readQuery, wholeQuery } from '../admin/query.ts';
-import { idParam, invalid, readBody } from '../admin/request.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import { UNMAPPED_TOOLS_MAX } from '../decisions/gateway-ask.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
+import { idParam, readBody } from '../http/request.ts';
 import { readGateway } from './routes.ts';
 
 const PAGE_MAX = 1_000;
@@ -53,7 +53,7 @@ const plainNumbers = (value: unknown): unknown => {
 const mapBody = z.strictObject({ name: z.string(), mapping: z.preprocess(plainNumbers, toolMappingInput) });
 
 /** The routes of tools: what an agent's requests are, and where their amounts are. */
-export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways/:id/tools', async (request) => {
     const { state, after, limit } = readQuery(request, listQuery);
     const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
@@ -71,7 +71,7 @@ export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies
     const { name, mapping } = readBody(request, mapBody);
     const pattern = patternOf(name);
     const problems = checkMapping(mapping, pattern);
-    if (problems.length > 0) throw invalid(problems.map((one) => ({ ...one, field: `mapping.${one.field}` })));
+    if (problems.length > 0) throw invalidFields(problems.map((one) => ({ ...one, field: `mapping.${one.field}` })));
     return toolView(await run(deps, request, (context, id) => map(context, id, pattern, mapping)));
   });
   app.post('/admin/gateways/:id/tools/unmap', async (request) => {
@@ -85,7 +85,7 @@ export function registerToolRoutes(app: FastifyInstance, deps: AdminDependencies
 }
 
 function run<T>(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   request: FastifyRequest,
   change: (context: CommandContext, instanceId: string) => Promise<T>,
 ): Promise<T> {
@@ -96,7 +96,7 @@ function run<T>(
 function patternOf(name: string): ToolPattern {
   const reading = parseToolPattern(name);
   if (reading.ok) return reading.pattern;
-  throw invalid([{ field: 'name', message: reading.message }]);
+  throw invalidFields([{ field: 'name', message: reading.message }]);
 }
 
 function keyOf(name: string): string {
@@ -128,7 +128,7 @@ async function map(
     select scope from mandates where account_id = ${accountId} and mandate_id = ${mandate_id}`;
   if (mandate === undefined || !scopeCovers(mandate.scope, mapping.action_type)) {
     const message = `must be covered by the mandate's scope (${mandate?.scope.join(', ') ?? ''})`;
-    throw invalid([{ field: 'mapping.action_type', message }]);
+    throw invalidFields([{ field: 'mapping.action_type', message }]);
   }
   return save(context, instanceId, pattern, { state: 'mapped', mapping });
 }

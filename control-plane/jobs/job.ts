@@ -1,11 +1,13 @@
 import type { Logger } from '../../config/log.ts';
 import type { Sql } from '../db/client.ts';
 import type { Lanes } from '../decisions/lanes.ts';
+import type { KeyUses } from '../keys/uses.ts';
 
 /** What jobs work with. */
 export interface JobsCore {
   readonly sql: Sql;
   readonly lanes: Lanes;
+  readonly keyUses: KeyUses;
   readonly log: Logger;
 }
 

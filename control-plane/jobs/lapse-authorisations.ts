@@ -3,7 +3,7 @@ import { lapse } from '../consumptions/book.ts';
 import { book } from '../decisions/booking.ts';
 import type { JobsCore } from './job.ts';
 
-/** Books in full what nobody booked in time (contract §5): each in its account's lane, judged there by the same rule. */
+/** Books in full what nobody booked in time (contract §5): each in its account's lane, judged by the same rule. */
 export async function lapseAuthorisations({ sql, lanes }: JobsCore): Promise<boolean> {
   const due = await sql<{ account_id: string; token_hash: string }[]>`
     select account_id, encode(token_hash, 'hex') as token_hash from authorisations
@@ -14,7 +14,7 @@ export async function lapseAuthorisations({ sql, lanes }: JobsCore): Promise<boo
   return due.length === JOB_BATCH;
 }
 
-/** Deletes spent nonces whose presentation has expired anyway: it is refused for that before its nonce is looked at. */
+/** Deletes spent nonces of presentations that have expired: those are refused for that first. */
 export async function sweepNonces({ sql }: JobsCore): Promise<boolean> {
   const { count } = await sql`
     with old as (

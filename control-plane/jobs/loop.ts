@@ -7,6 +7,7 @@ import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
 import { sweepReservations } from './sweep-reservations.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
+const KEY_USES_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
 
 /** Every job with the pause between its rounds, in milliseconds. */
@@ -18,6 +19,7 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
+  { name: 'write key uses', intervalMs: KEY_USES_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
 ];
 
 /**

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { isCounterparty, isScopeEntry } from '../../core/action.ts';
+import type { DecimalText } from '../../core/body-value.ts';
+import { decimalText, invalidFields } from '../../core/body-value.ts';
 import type { FieldProblem } from '../../core/errors.ts';
 import { type AmountUnit, isCurrency, minorUnits } from '../../core/money.ts';
-import type { DecimalText } from '../admin/decimal.ts';
-import { decimalText, invalid, wholeNumber } from '../admin/request.ts';
+import { wholeNumber } from '../http/request.ts';
 
 const USES_MAX = 1_000_000_000;
 const NAME_MAX_CHARACTERS = 200;
@@ -76,7 +77,7 @@ export function limitsOf(input: MandateInput): Limits {
     per_month: minor('amount_limit_per_month', input.amount_limit_per_month),
     escalation_threshold: threshold ? minor('escalation_threshold', threshold) : null,
   };
-  if (problems.length > 0) throw invalid(problems);
+  if (problems.length > 0) throw invalidFields(problems);
   return limits;
 }
 
@@ -85,7 +86,7 @@ export function validUntil(input: MandateInput, nowMs: number): string | null {
   if (input.valid_until === null || input.valid_until === undefined) return null;
   const at = isCalendarDay(input.valid_until) ? Date.parse(input.valid_until) : Number.NaN;
   if (at > nowMs && at <= LAST_MOMENT_MS) return new Date(at).toISOString();
-  throw invalid([{ field: 'valid_until', message: 'must be a real moment in the future' }]);
+  throw invalidFields([{ field: 'valid_until', message: 'must be a real moment in the future' }]);
 }
 
 /** Whether the date exists: `Date.parse` takes February 31 for March 3. */

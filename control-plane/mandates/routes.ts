@@ -1,15 +1,18 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
 import type { JsonValue } from '../../core/jcs.ts';
 import { type MandateStatus, type MandateTerms, mandateDigest, nextStatus } from '../../core/mandate.ts';
 import { newTypeId } from '../../core/type-id.ts';
-import type { AdminDependencies } from '../admin/dependencies.ts';
-import { idParam, invalid, readBody } from '../admin/request.ts';
 import { accountOf } from '../admin/session.ts';
+import { createAgentKey } from '../custody/agent-keys.ts';
+import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { idParam, readBody } from '../http/request.ts';
 import { limitsOf, type MandateInput, mandateInput, reasonText, validUntil } from './input.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
 import { mandateView, readMandates } from './view.ts';
@@ -25,7 +28,7 @@ type Step = keyof typeof STEPS;
 const stepBody = z.strictObject({ reason: reasonText.optional() });
 
 /** The routes of mandates: create, read, and the principal's moves between their states. */
-export function registerMandateRoutes(app: FastifyInstance, deps: AdminDependencies): void {
+export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   const one = async (accountId: string, id: string) => {
     const [record] = await readMandates(deps.sql, accountId, id);
     if (record === undefined) throw unknownMandate();
@@ -40,7 +43,7 @@ export function registerMandateRoutes(app: FastifyInstance, deps: AdminDependenc
     const input = readBody(request, mandateInput);
     const accountId = accountOf(request);
     await knownTimeZone(deps.sql, input.time_zone);
-    const id = await deps.commands.command(accountId, (context) => create(context, input));
+    const id = await deps.commands.command(accountId, (context) => create(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
   for (const step of Object.keys(STEPS) as Step[]) {
@@ -57,10 +60,11 @@ export function registerMandateRoutes(app: FastifyInstance, deps: AdminDependenc
 async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
   if (zone === 'UTC') return;
   const known = await sql`select from pg_timezone_names where name = ${zone}`;
-  if (known.length === 0) throw invalid([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
+  if (known.length === 0)
+    throw invalidFields([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
 }
 
-async function create(context: CommandContext, input: MandateInput): Promise<string> {
+async function create(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
   const terms: MandateTerms = {
     mandate_id: newTypeId('mdt', context.nowMs),
     version: 1,
@@ -81,6 +85,7 @@ async function create(context: CommandContext, input: MandateInput): Promise<str
       ${terms.currency}, ${terms.per_action}, ${terms.per_month}, ${terms.escalation_threshold},
       ${[...terms.counterparties]}, ${terms.agent_did}, ${terms.time_zone}, ${terms.valid_until}, ${terms.max_uses},
       ${mandateDigest(terms)}, ${context.now}, ${context.now})`;
+  if (terms.agent_did === '') await createAgentKey(context, custody, terms.mandate_id);
   context.append('mandate.created', { ...evidenceOf(terms), name: input.name });
   if (input.activate) context.append('mandate.activated', { ...stepOf(terms, null), status });
   return terms.mandate_id;

@@ -17,13 +17,18 @@ export interface MandateRecord {
   readonly resets_at: number;
 }
 
-/** The mandates of an account, the newest first, or the one of an id, with their current month. */
+/**
+ * The mandates of an account, the newest first, or the one of an id, with their current month. One whose time is over
+ * is expired from that moment on, whenever it is written.
+ */
 export async function readMandates(sql: Sql, accountId: string, id: string | null): Promise<MandateRecord[]> {
   const rows = await sql.unsafe<(Omit<MandateRecord, 'terms'> & Record<string, unknown>)[]>(
     `select m.*, k.month::text as month, coalesce(u.reserved, 0) as reserved, coalesce(u.booked, 0) as booked,
        (k.month + interval '1 month') at time zone m.time_zone as resets_at
-     from (select ${MANDATE_TERMS_COLUMNS}, account_id, name, status, uses, created_at, changed_at from mandates
-       where account_id = $1 and ($2::text is null or mandate_id = $2)) m
+     from (select ${MANDATE_TERMS_COLUMNS}, account_id, name, uses, created_at, changed_at,
+         case when status in ('draft', 'active', 'suspended') and valid_until <= db_clock() then 'expired'
+           else status end as status
+       from mandates where account_id = $1 and ($2::text is null or mandate_id = $2)) m
      cross join lateral (select date_trunc('month', db_clock() at time zone m.time_zone)::date as month) k
      left join mandate_months u on u.account_id = m.account_id and u.mandate_id = m.mandate_id and u.month = k.month
      order by m.mandate_id desc limit 1000`,

@@ -33,13 +33,22 @@ export class TokenBuckets {
     const bucket = this.#refilled(key, rate, burst, nowMs);
     const allowed = bucket.tokens >= 1;
     if (allowed) bucket.tokens -= 1;
-    return {
-      allowed,
-      limit: burst,
-      remaining: Math.floor(bucket.tokens),
-      resetSeconds: Math.ceil((burst - bucket.tokens) / rate),
-      retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil((1 - bucket.tokens) / rate)),
-    };
+    return stateOf(bucket, allowed);
+  }
+
+  /** Whether a request would be allowed; nothing is taken, and no bucket is made. */
+  peek(key: string, rate: number, burst: number, nowMs: number): BucketState {
+    const bucket = this.#buckets.has(key)
+      ? this.#refilled(key, rate, burst, nowMs)
+      : { tokens: burst, atMs: nowMs, rate, burst };
+    return stateOf(bucket, bucket.tokens >= 1);
+  }
+
+  /** Gives a bucket from which a request was just taken the limits that it should have been taken with. */
+  adjust(key: string, rate: number, burst: number, nowMs: number): BucketState {
+    const bucket = this.#refilled(key, rate, burst, nowMs);
+    bucket.tokens = Math.min(burst, bucket.tokens + 1) - 1;
+    return stateOf(bucket, true);
   }
 
   /** Takes one request from a bucket that was used before, with its limits then; undefined where there is none. */
@@ -72,4 +81,14 @@ export class TokenBuckets {
     // All in use: the least recently made goes, so that memory stays bounded whatever addresses are forged.
     if (this.#buckets.size >= BUCKETS_MAX) this.#buckets.delete(this.#buckets.keys().next().value!);
   }
+}
+
+function stateOf({ tokens, rate, burst }: Bucket, allowed: boolean): BucketState {
+  return {
+    allowed,
+    limit: burst,
+    remaining: Math.floor(tokens),
+    resetSeconds: Math.ceil((burst - tokens) / rate),
+    retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil((1 - tokens) / rate)),
+  };
 }

@@ -11,6 +11,7 @@ const ABOVE = 1_000_000_000_000_001;
 const account_id = newTypeId('acc', 0);
 const mandate_id = newTypeId('mdt', 0);
 const instance_id = newTypeId('gwi', 0);
+const key_id = newTypeId('key', 0);
 const dated = { created_at: NOW, changed_at: NOW };
 
 type Row = Record<string, string | number | boolean | null | Buffer | string[]>;
@@ -46,6 +47,11 @@ const GOOD: Record<string, Row> = {
     ...{ account_id, subject_id: instance_id, key_hash: HASH, request_digest: HASH, receipt_id: 'rcp_1' },
     ...{ state: 'in_flight', created_at: NOW, expires_at: NOW },
   },
+  api_keys: {
+    ...{ account_id, key_id, name: 'shop', token_hash: HASH, scopes: ['verify'], status: 'active', created_at: NOW },
+    ...{ revoked_at: null },
+  },
+  api_key_uses: { account_id, key_id, last_used_at: NOW },
 };
 
 /** Changes of the good row that break a rule; each is refused by a CHECK. */
@@ -118,6 +124,21 @@ const BROKEN: Record<string, readonly Row[]> = {
     { key_hash: SHORT },
     { request_digest: SHORT },
   ],
+  api_keys: [
+    { key_id: 'key_1' },
+    { name: '' },
+    { token_hash: SHORT },
+    { scopes: [] },
+    { scopes: ['verify', 'admin'] },
+    { status: 'disabled' },
+    { status: 'revoked' },
+    { revoked_at: NOW },
+    { verify_per_second: 0 },
+    { verify_burst: 0 },
+    { management_per_second: 0 },
+    { management_burst: 1_000_001 },
+  ],
+  api_key_uses: [],
 };
 
 function insert(sql: Sql, table: string, row: Row): Promise<unknown> {
@@ -139,7 +160,7 @@ t.test('the database refuses what the code never writes, whoever writes it', asy
 
 t.test('an account, a mandate or an instance that is referred to must exist', async (t) => {
   const { sql } = await createDatabase(t);
-  for (const table of ['account_heads', 'sessions', 'mandates', 'gateway_instances', 'tools']) {
+  for (const table of ['account_heads', 'sessions', 'mandates', 'gateway_instances', 'tools', 'api_keys']) {
     await t.rejects(insert(sql, table, GOOD[table] ?? {}), { code: '23503' }, table);
   }
 });

@@ -264,7 +264,8 @@ t.test('nothing but a live session token opens a route below /admin', async (t) 
   ]) {
     const answer = await fixture.send('GET', '/admin/account', one);
     t.same(problem(answer), [401, 'unauthenticated'], JSON.stringify(one)?.slice(0, 12));
-    t.equal(answer.headers['www-authenticate'], 'Bearer');
+    const challenge = 'Bearer realm="mandate-gateway"';
+    t.equal(answer.headers['www-authenticate'], one === null ? challenge : `${challenge}, error="invalid_token"`);
   }
   t.equal((await fixture.send('POST', '/admin/logout', null)).status, 401);
   t.not((await fixture.send('GET', '/admin/../admin/account', null)).status, 200);

@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { generateSync } from 'otplib';
-import type { AdminDependencies } from '../../../control-plane/admin/dependencies.ts';
 import { Custody } from '../../../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
 import type { DecisionMetrics } from '../../../control-plane/decisions/account-facts.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
+import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
+import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
 import { VERIFICATIONS } from '../decisions/lane-client.ts';
+import { INTERNAL_SECRET } from '../proxy/fake-control-plane.ts';
 
 const SILENT: DecisionMetrics = {
   decision() {},
@@ -62,7 +65,7 @@ export interface SignedUp {
 /** The admin API on a fresh database, with real lanes, in this process. */
 export interface AdminFixture {
   readonly app: FastifyInstance;
-  readonly deps: AdminDependencies;
+  readonly deps: RouteDependencies;
   /** The owner's pool. */
   readonly sql: Sql;
   readonly lanes: Lanes;
@@ -85,7 +88,8 @@ export interface AdminFixture {
 
 export interface AdminFixtureOptions {
   readonly register?: readonly RegisterRoutes[];
-  readonly managementRate?: { readonly perSecond: number; readonly burst: number };
+  /** null: what the product has. */
+  readonly managementRate?: { readonly perSecond: number; readonly burst: number } | null;
   readonly allowPrivateTargets?: boolean;
 }
 
@@ -112,14 +116,19 @@ export async function adminFixture(
     logError,
   });
   const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
-  const deps: AdminDependencies = {
+  const deps: RouteDependencies = {
     sql,
     commands: lanes,
     custody,
+    booking: { lanes, sandboxAccountId: null },
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,
-    managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 },
+    internalSecretHash: secretHash(INTERNAL_SECRET),
+    keyUses: new KeyUses(),
+    ...(options.managementRate === null
+      ? {}
+      : { managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 } }),
   };
   const app = await buildServer(deps, options.register);
   t.teardown(async () => {

@@ -6,6 +6,7 @@ import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { EscalationWaits } from '../../../control-plane/escalations/gate.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer } from '../../../control-plane/server.ts';
 import { newSecretToken, secretHash } from '../../../core/secret-token.ts';
@@ -51,8 +52,11 @@ export async function escalationFixture(t: TestContext): Promise<EscalationFixtu
         sql: appSql,
         commands: lanes,
         custody,
+        booking: { lanes, sandboxAccountId: null },
         buckets: new TokenBuckets(),
         allowPrivateTargets: true,
+        internalSecretHash: null,
+        keyUses: new KeyUses(),
         logError,
         managementRate: { perSecond: 10_000, burst: 10_000 },
         escalationChanged: (accountId, id) => waits.changed(accountId, id),

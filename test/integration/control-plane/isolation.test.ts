@@ -32,6 +32,7 @@ async function withRoutes(t: Parameters<typeof nounFixture>[0]): Promise<{ fixtu
 /** Bodies that the routes accept; a route that is in no list fails the test. */
 const BODIES: Readonly<Record<string, unknown>> = {
   'PATCH /admin/gateways/:id': { name: 'Mine now' },
+  'PATCH /admin/keys/:id': { name: 'Mine now' },
   'PUT /admin/gateways/:id/tools': { name: PAYMENTS, mapping: MAPPING },
   'POST /admin/gateways/:id/tools/unmap': { name: PAYMENTS },
   'POST /admin/gateways/:id/tools/block': { name: PAYMENTS },
@@ -39,6 +40,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
 
 interface Belongings {
   readonly agent: SeededAccount;
+  readonly apiKey: string;
   readonly ids: Readonly<Record<string, string>>;
 }
 
@@ -50,16 +52,23 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
   const account = { ...agent, toolId: textAt(mapped, 'tool_id') };
   const escalated = await ask(fixture.lanes, account, { amount: 501 });
   if (escalated.answer !== 'escalate') throw new Error(`not escalated: ${JSON.stringify(escalated)}`);
+  const key = await fixture.as('POST', '/admin/keys', { scopes: ['verify'] });
   return {
     agent,
-    ids: { mandates: agent.mandateId, gateways: agent.instanceId, escalations: escalated.escalation_id },
+    apiKey: textAt(key, 'api_key'),
+    ids: {
+      mandates: agent.mandateId,
+      gateways: agent.instanceId,
+      escalations: escalated.escalation_id,
+      keys: textAt(key, 'key_id'),
+    },
   };
 }
 
-const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc' } as const;
+const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key' } as const;
 
 function nounOf(url: string): keyof typeof KINDS {
-  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations)\/:id/.exec(url)?.[1];
+  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys)\/:id/.exec(url)?.[1];
   if (noun === undefined) throw new Error(`the test does not know ${url}`);
   return noun as keyof typeof KINDS;
 }
@@ -91,7 +100,7 @@ t.test('to a stranger what belongs to another account is what does not exist, on
   const stranger = await fixture.signUp();
   const before = await rowsOf(fixture, agent.accountId);
   const own = routes.filter(({ url }) => url.startsWith('/admin/') && url.includes(':id'));
-  t.ok(own.length >= 17, `${own.length} routes name something by its identifier`);
+  t.ok(own.length >= 20, `${own.length} routes name something by its identifier`);
   for (const { method, url } of own) {
     const send = (id: string) =>
       fixture.send(method as Method, url.replace(':id', id), stranger.token, BODIES[`${method} ${url}`]);
@@ -107,7 +116,7 @@ t.test('lists hold what is one’s own, and nothing can be built on what is anot
   const { agent } = await belongings(fixture);
   const stranger = await fixture.signUp();
   const as = (method: Method, url: string, body?: unknown) => fixture.send(method, url, stranger.token, body);
-  for (const noun of ['mandates', 'gateways', 'escalations']) {
+  for (const noun of ['mandates', 'gateways', 'escalations', 'keys']) {
     t.same((await as('GET', `/admin/${noun}`)).body, { [noun]: [] });
   }
   const made = { target_url: 'http://127.0.0.1:9' };
@@ -118,11 +127,11 @@ t.test('lists hold what is one’s own, and nothing can be built on what is anot
 
 t.test('no route below /admin opens to anybody but a person', async (t) => {
   const { fixture, routes } = await withRoutes(t);
-  const { agent, ids } = await belongings(fixture);
+  const { agent, apiKey, ids } = await belongings(fixture);
   const before = await rowsOf(fixture, agent.accountId);
   for (const { method, url } of routes.filter((route) => route.url.startsWith('/admin/'))) {
     const path = url.includes(':id') ? url.replace(':id', ids[nounOf(url)] ?? '') : url;
-    for (const token of [null, agent.token, newSecretToken('ses')]) {
+    for (const token of [null, agent.token, apiKey, newSecretToken('ses'), newSecretToken('mak')]) {
       const answer = await fixture.send(method as Method, path, token, BODIES[`${method} ${url}`]);
       t.same(problemOf(answer), [401, 'unauthenticated'], `${method} ${url} ${token?.slice(0, 4) ?? 'nobody'}`);
     }
@@ -148,7 +157,7 @@ async function walk(fixture: NounFixture, person: SignedUp) {
   const { as } = fixture;
   const answers: AdminAnswer[] = [];
   const note = async (answer: Promise<AdminAnswer>) => void answers.push(await answer);
-  const { agent, ids } = await belongings(fixture);
+  const { agent, apiKey, ids } = await belongings(fixture);
   const path = `/admin/gateways/${agent.instanceId}`;
   await note(as('PATCH', path, { credential: { header: 'Authorization', value: CREDENTIAL } }));
   await note(as('PATCH', path, { credential: { header: 'Host', value: CREDENTIAL } }));
@@ -162,7 +171,7 @@ async function walk(fixture: NounFixture, person: SignedUp) {
   await note(fixture.send('POST', '/admin/login', null, { ...login, password: 'a wrong sentence' }));
   await note(fixture.send('POST', '/admin/login', null, { ...login, password: 7 }));
   await note(fixture.send('POST', '/admin/login', null, `{"password":"${PASSWORD}","password":"${PASSWORD}"}`));
-  for (const url of ['/admin/account', '/admin/gateways', path, `${path}/tools`, '/admin/mandates']) {
+  for (const url of ['/admin/account', '/admin/gateways', path, `${path}/tools`, '/admin/mandates', '/admin/keys']) {
     await note(as('GET', url));
   }
   await note(as('GET', '/admin/escalations'));
@@ -176,6 +185,7 @@ async function walk(fixture: NounFixture, person: SignedUp) {
     CREDENTIAL.slice(7),
     person.token,
     agent.token,
+    apiKey,
   ];
   return { answers, secrets: [...secrets, ...shownOnce] };
 }

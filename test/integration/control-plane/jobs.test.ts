@@ -6,13 +6,14 @@ import type { JobsCore } from '../../../control-plane/jobs/job.ts';
 import { startJobs } from '../../../control-plane/jobs/loop.ts';
 import { sweepAnswers, sweepSessions } from '../../../control-plane/jobs/sweep-expired.ts';
 import { sweepReservations } from '../../../control-plane/jobs/sweep-reservations.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { allowed, ask, chainOf, monthOf, tell } from '../decisions/lane-client.ts';
 import { type EscalationFixture, escalationFixture, send } from './escalation-fixture.ts';
 
 const DUE_SECONDS = 15 * 60 + 1;
 
 function coreOf({ appSql, plane }: EscalationFixture, lanes = plane.lanes): JobsCore {
-  return { sql: appSql, lanes, log: createLogger({ name: 'test', level: 'silent' }) };
+  return { sql: appSql, lanes, keyUses: new KeyUses(), log: createLogger({ name: 'test', level: 'silent' }) };
 }
 
 /** Two replicas whose jobs run at once. */

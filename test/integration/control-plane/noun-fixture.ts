@@ -1,10 +1,14 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
+import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
+import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
+import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
+import type { ApiScope } from '../../../core/api-scopes.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import {
@@ -23,6 +27,9 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerToolRoutes,
   registerEscalationRoutes,
   registerEvidenceRoutes,
+  registerKeyRoutes,
+  registerMandateStatusRoutes,
+  registerDenialCodeRoutes,
 ];
 
 export const MANDATE = {
@@ -31,6 +38,11 @@ export const MANDATE = {
   amount_limit_per_month: 1000,
   activate: true,
 } as const;
+
+export interface ApiKey {
+  readonly id: string;
+  readonly secret: string;
+}
 
 /** A person who is signed in, with the admin API of every noun. */
 export interface NounFixture extends AdminFixture {
@@ -41,6 +53,8 @@ export interface NounFixture extends AdminFixture {
   mandate(changes?: Readonly<Record<string, unknown>>): Promise<string>;
   /** Makes a mandate with a gateway in front of nothing: what an agent of it would be. */
   agent(changes?: Readonly<Record<string, unknown>>): Promise<SeededAccount>;
+  /** Makes an API key of that person's account. */
+  apiKey(scopes: readonly ApiScope[], changes?: Readonly<Record<string, unknown>>): Promise<ApiKey>;
   /** The person's chain, every hash checked. */
   chain(): Promise<{ readonly kind: string; readonly body: Record<string, unknown> }[]>;
 }
@@ -62,6 +76,10 @@ export async function nounFixture(
     const instanceId = textAt(made, 'instance_id');
     return { accountId: person.accountId, mandateId, instanceId, toolId: '', token, tokenHash: secretHash(token) };
   };
+  const apiKey: NounFixture['apiKey'] = async (scopes, changes = {}) => {
+    const made = await as('POST', '/admin/keys', { scopes, ...changes });
+    return { id: textAt(made, 'key_id'), secret: textAt(made, 'api_key') };
+  };
   const chain: NounFixture['chain'] = async () => {
     const rows = await fixture.sql<StoredEntry[]>`
       select account_id as account, seq, id, kind, at, encode(prev, 'hex') as prev, encode(hash, 'hex') as hash, body
@@ -69,7 +87,7 @@ export async function nounFixture(
     for (const row of rows) if (entryHash(row) !== row.hash) throw new Error(`entry ${row.seq} has another hash`);
     return rows.map(({ kind, body }) => ({ kind, body: JSON.parse(body) as Record<string, unknown> }));
   };
-  return { ...fixture, person, as, mandate, agent, chain };
+  return { ...fixture, person, as, mandate, agent, apiKey, chain };
 }
 
 /** Status and stable code of a problem. */

@@ -5,6 +5,7 @@ import { book } from '../../../control-plane/decisions/booking.ts';
 import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type Execution, reportExecution } from '../../../control-plane/executions/report.ts';
 import { lapseAuthorisations } from '../../../control-plane/jobs/lapse-authorisations.ts';
+import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { contextDigest } from '../../../core/action.ts';
 import { DecimalText } from '../../../core/body-value.ts';
 import { newSecretToken, secretHash } from '../../../core/secret-token.ts';
@@ -128,7 +129,8 @@ t.test(
 t.test('what nobody booked in time counts in full for good', async (t) => {
   const fixture = await verifyFixture(t);
   const token = await authorised(fixture);
-  const core = { sql: fixture.sql, lanes: fixture.lanes, log: createLogger({ name: 'test', level: 'silent' }) };
+  const log = createLogger({ name: 'test', level: 'silent' });
+  const core = { sql: fixture.sql, lanes: fixture.lanes, log, keyUses: new KeyUses() };
   await lapseAuthorisations(core);
   t.same(await monthOf(fixture.sql, fixture.account), { reserved: 1_000, booked: 0 }, 'not before its time');
   await fixture.sql`update authorisations set due_at = db_clock() - interval '1 second'`;

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { send, TOKEN } from './agent.ts';
+import { begin, readAnswer, send, TOKEN } from './agent.ts';
+import { INTERNAL_SECRET, RATE } from './fake-control-plane.ts';
 import { proxyFixture } from './proxy-fixture.ts';
 import { Target } from './target.ts';
 
@@ -26,10 +27,74 @@ t.test('the other paths of the API go to the control plane, which learns from th
       'whose request it is, is for the control plane to judge',
     );
     t.equal(received?.headers['x-forwarded-for'], '127.0.0.1');
+    t.equal(received?.headers['x-mandate-internal-secret'], INTERNAL_SECRET, 'by which the control plane believes it');
     t.notMatch(JSON.stringify(received?.rawHeaders), /203\.0|forged/);
   }
   t.same(control.asks, []);
   t.equal(target.begun, 0);
+});
+
+t.test('no sender can have removed what the proxy says about it', async (t) => {
+  const admin = await new Target().start();
+  t.teardown(() => admin.stop());
+  const { port } = await proxyFixture(t, { controlUrl: admin.url });
+  for (const name of [
+    'X-Forwarded-For',
+    'X-Mandate-Internal-Secret',
+    'close, x-forwarded-for, x-mandate-internal-secret',
+  ]) {
+    const answer = await send(port, '/api/v1/x', {
+      method: 'GET',
+      headers: { connection: name, 'x-forwarded-for': '::2' },
+    });
+    t.equal(answer.status, 201);
+    const { headers } = admin.ledger.at(-1) ?? { headers: {} };
+    t.match(headers, { 'x-forwarded-for': '127.0.0.1', 'x-mandate-internal-secret': INTERNAL_SECRET }, name);
+  }
+});
+
+t.test('what two readers could take for two requests is not passed on', async (t) => {
+  const admin = await new Target().start();
+  t.teardown(() => admin.stop());
+  const { port } = await proxyFixture(t, { controlUrl: admin.url });
+  for (const path of ['/api/../admin/login', '/api/%2e%2E/admin/login', '/api//v1/x', '/api/v1%2fx', '/api/v1/./x']) {
+    const answer = await send(port, path, { method: 'GET' });
+    t.same([answer.status, answer.json['error']], [400, 'ambiguous_path'], path);
+  }
+  for (const name of ['authorization', 'Idempotency-Key']) {
+    const request = begin(port, '/api/v1/x', {
+      method: 'GET',
+      headers: ['Host', 'x', name, 'Bearer a', name, 'Bearer b'],
+    });
+    const answered = new Promise<Parameters<typeof readAnswer>[0]>((resolve) => request.once('response', resolve));
+    request.end();
+    const answer = await readAnswer(await answered);
+    t.same([answer.status, answer.json['error']], [400, 'repeated_header'], name);
+  }
+  t.same(admin.ledger, []);
+});
+
+t.test('what the proxy answers itself costs its sender a request and tells its rate', async (t) => {
+  const { port, control } = await proxyFixture(t);
+  for (const [path, status] of [
+    ['/nowhere', 404],
+    ['/api/v1/x', 503],
+    ['/api/%zz', 400],
+  ] as const) {
+    const answer = await send(port, path, { method: 'GET', token: null });
+    t.equal(answer.status, status, path);
+    t.match(answer.headers['content-type'], /^application\/problem\+json/, path);
+    t.match(answer.headers, { 'x-ratelimit-limit': String(RATE[0]), 'x-ratelimit-remaining': String(RATE[1]) }, path);
+    t.match(answer.headers, { 'x-ratelimit-reset': String(RATE[2]), 'cache-control': 'no-store' }, path);
+    t.equal(answer.json['request_id'], answer.headers['x-request-id'], path);
+  }
+  t.same(
+    control.charges,
+    Array.from({ length: 3 }, () => ({ token_hash: null, address: '127.0.0.1' })),
+  );
+  control.chargeAnswer = { rate: [20, 0, 2], retry_after_s: 1 };
+  const refused = await send(port, '/nowhere', { method: 'GET', token: null });
+  t.same([refused.status, refused.json['error'], refused.headers['retry-after']], [429, 'rate_limited', '1']);
 });
 
 t.test('without a control plane the other paths are 503', async (t) => {

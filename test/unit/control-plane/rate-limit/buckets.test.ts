@@ -48,6 +48,25 @@ t.test('a bucket that is known is taken from with its own limits; an unknown key
   t.match(buckets.takeKnown('a', 0), { allowed: false });
 });
 
+t.test('a look takes nothing and makes no bucket', async (t) => {
+  const buckets = new TokenBuckets();
+  t.match(buckets.peek('a', 1, 2, 0), { allowed: true, remaining: 2, resetSeconds: 0 });
+  t.equal(buckets.takeKnown('a', 0), undefined);
+  buckets.take('a', 1, 2, 0);
+  buckets.take('a', 1, 2, 0);
+  t.match(buckets.peek('a', 1, 2, 0), { allowed: false, remaining: 0, retryAfterSeconds: 1 });
+  t.match(buckets.peek('a', 1, 2, 1_000), { allowed: true, remaining: 1 });
+  t.match(buckets.take('a', 1, 2, 1_000), { allowed: true, remaining: 0 });
+});
+
+t.test('a request that was taken by other limits than it should is counted as if by the right ones', async (t) => {
+  const buckets = new TokenBuckets();
+  buckets.take('a', 1, 7, 0);
+  t.match(buckets.adjust('a', 1, 7, 0), { allowed: true, limit: 7, remaining: 6 });
+  t.match(buckets.adjust('a', 1, 3, 0), { allowed: true, limit: 3, remaining: 2 });
+  t.match(buckets.adjust('a', 1, 500, 0), { limit: 500, remaining: 2 }, 'a larger burst is earned, not given');
+});
+
 t.test('whatever keys are invented, memory is bounded and an empty bucket outlives the full ones', async (t) => {
   const buckets = new TokenBuckets();
   t.equal(buckets.take('busy', 0.000_001, 1, 0).allowed, true);

@@ -3,7 +3,7 @@ import { ProblemError, problemDocument } from '../../core/errors.ts';
 import { JsonSyntaxProblem } from '../../core/json.ts';
 import { isUnavailable } from '../db/client.ts';
 import { errorCode } from '../db/database-error.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { RouteDependencies } from './dependencies.ts';
 
 /** How long to wait before asking again while the database is away. */
 const DATABASE_RETRY_SECONDS = 1;
@@ -37,20 +37,31 @@ export function problemOf(error: unknown): ProblemError {
 
 /** Sends the problem of an error, and logs what is ours to mend. */
 export function answerProblem(
-  deps: AdminDependencies,
+  deps: RouteDependencies,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
   const problem = problemOf(error);
   if (problem.code === 'internal' || problem.code === 'not_decidable') {
-    deps.logError(error, `admin request ${request.id} failed`);
+    deps.logError(error, `request ${request.id} failed`);
   }
   if (problem.retryAfterSeconds !== undefined) reply.header('retry-after', problem.retryAfterSeconds);
-  if (problem.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  const challenge = challengeOf(problem, request);
+  if (challenge !== null) reply.header('www-authenticate', challenge);
   return reply
     .code(problem.status)
     .type('application/problem+json')
     .serializer((body: unknown) => JSON.stringify(body))
     .send(problemDocument(problem, request.id));
+}
+
+/** What `WWW-Authenticate` says (RFC 6750 §3): no error where nothing was shown, else whether a scope would help. */
+function challengeOf({ code }: ProblemError, request: FastifyRequest): string | null {
+  if (code !== 'unauthenticated' && code !== 'insufficient_scope') return null;
+  const realm = 'Bearer realm="mandate-gateway"';
+  if (code === 'insufficient_scope') {
+    return `${realm}, error="insufficient_scope", scope="${request.routeOptions.config.scope ?? ''}"`;
+  }
+  return request.headers.authorization === undefined ? realm : `${realm}, error="invalid_token"`;
 }

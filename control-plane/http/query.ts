@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { invalid } from './request.ts';
+import { invalidFields } from '../../core/body-value.ts';
 
 /**
  * The query of a request as its schema says; names that the schema does not know are refused.
@@ -10,7 +10,7 @@ import { invalid } from './request.ts';
 export function readQuery<T>(request: FastifyRequest, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse({ ...(request.query as Record<string, unknown>) });
   if (parsed.success) return parsed.data;
-  throw invalid(
+  throw invalidFields(
     parsed.error.issues.map((issue) => ({ field: issue.path.join('.') || '(query)', message: issue.message })),
   );
 }

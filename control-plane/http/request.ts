@@ -1,21 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type FieldProblem, ProblemError } from '../../core/errors.ts';
-import type { JsonNode } from '../../core/json.ts';
+import { decimalText, fieldProblems, invalidFields } from '../../core/body-value.ts';
+import { ProblemError } from '../../core/errors.ts';
 import { isTypeId, type TypeIdPrefix } from '../../core/type-id.ts';
-import { type BodyValue, DecimalText } from './decimal.ts';
-
-/** A parsed body as plain values; names become own properties of objects without a prototype. */
-export function bodyValue(node: JsonNode): BodyValue {
-  if (node === null || typeof node === 'boolean' || typeof node === 'string') return node;
-  if (Array.isArray(node)) return node.map(bodyValue);
-  if (node instanceof Map) {
-    const object: { [name: string]: BodyValue } = Object.create(null);
-    for (const [name, value] of node) object[name] = bodyValue(value);
-    return object;
-  }
-  return new DecimalText((node as { readonly text: string }).text);
-}
 
 /**
  * The body of a request as its schema says.
@@ -25,15 +12,7 @@ export function bodyValue(node: JsonNode): BodyValue {
 export function readBody<T>(request: FastifyRequest, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(request.body ?? Object.create(null));
   if (parsed.success) return parsed.data;
-  throw invalid(
-    parsed.error.issues.map((issue) => ({ field: issue.path.join('.') || '(body)', message: issue.message })),
-  );
-}
-
-/** The 422 that names these fields. */
-export function invalid(fields: readonly FieldProblem[]): ProblemError {
-  const detail = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new ProblemError('invalid', detail, { fields });
+  throw invalidFields(fieldProblems(parsed.error));
 }
 
 /** A path parameter that is an identifier of this kind; anything else is 404, like one that does not exist. */
@@ -42,9 +21,6 @@ export function idParam<P extends TypeIdPrefix>(request: FastifyRequest, prefix:
   if (isTypeId(id, prefix)) return id;
   throw new ProblemError('not_found', 'There is nothing with this identifier.');
 }
-
-/** Zod: a JSON number as its digits. */
-export const decimalText = z.custom<DecimalText>((value) => value instanceof DecimalText, 'must be a JSON number');
 
 /** Zod: a whole JSON number within bounds, as a number. */
 export function wholeNumber(min: number, max: number) {

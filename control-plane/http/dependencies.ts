@@ -1,19 +1,29 @@
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
+import type { BookingMeans } from '../decisions/book-by-token.ts';
 import type { CommandRunner } from '../decisions/command.ts';
+import type { KeyUses } from '../keys/uses.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import type { Rate } from '../rate-limit/classes.ts';
 
 /** What the routes of every noun are built on. */
-export interface AdminDependencies {
+export interface RouteDependencies {
   /** For reading; state changes go through `commands`. */
   readonly sql: Sql;
   readonly commands: CommandRunner;
   readonly custody: Custody;
+  readonly booking: BookingMeans;
   readonly buckets: TokenBuckets;
   readonly allowPrivateTargets: boolean;
   readonly logError: (error: unknown, message: string) => void;
-  /** Management class per session or address (interface.md, Limits); raised by benches and tests. */
-  readonly managementRate?: { readonly perSecond: number; readonly burst: number };
+  /** Management class per session or address (interface.md, Limits); raised by tests. API keys have their own. */
+  readonly managementRate?: Rate;
+  /** Told of every request that a bucket refused. */
+  readonly rateLimited?: (rateClass: 'management') => void;
+  /** SHA-256 (hex) of the secret by which a proxy proves itself; null: no proxy is believed. */
+  readonly internalSecretHash: string | null;
+  /** Where the use of an API key is noted. */
+  readonly keyUses: KeyUses;
   /** Told when a human answered an escalation, so that who waits for it here need not wait for the next look. */
   readonly escalationChanged?: (accountId: string, escalationId: string) => void;
 }

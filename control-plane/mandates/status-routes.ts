@@ -1,0 +1,35 @@
+import type { FastifyInstance } from 'fastify';
+import { ProblemError } from '../../core/errors.ts';
+import { apiKeyOf } from '../api/api-keys.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { idParam } from '../http/request.ts';
+import { mandateView, readMandates } from './view.ts';
+
+/** How a mandate stands, for the software of the organisation that verifies by it (interface.md). */
+export function registerMandateStatusRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+  app.get('/api/v1/mandates/:id/status', { config: { scope: 'mandates:read' } }, async (request) => {
+    const { accountId } = apiKeyOf(request);
+    const [record] = await readMandates(deps.sql, accountId, idParam(request, 'mdt'));
+    if (record === undefined) throw new ProblemError('not_found', 'There is no such mandate.');
+    const view = mandateView(record);
+    return {
+      mandate_id: view.mandate_id,
+      status: view.status,
+      limits: {
+        scope: view.scope,
+        amount_limit_per_action: view.amount_limit_per_action,
+        amount_limit_per_month: view.amount_limit_per_month,
+        escalation_threshold: view.escalation_threshold,
+        currency: view.currency,
+        counterparties: view.counterparties,
+        valid_until: view.valid_until,
+        max_uses: view.max_uses,
+        uses: view.uses,
+        time_zone: view.time_zone,
+      },
+      agent_did: view.agent_did,
+      presentation_verifier: accountId,
+      usage: view.usage,
+    };
+  });
+}
