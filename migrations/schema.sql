@@ -766,6 +766,7 @@ create table public.signing_keys (
   retired_at timestamp with time zone,
   constraint signing_keys_check CHECK (((status = 'next'::text) = (current_at IS NULL))),
   constraint signing_keys_check1 CHECK (((status = 'retired'::text) = (retired_at IS NOT NULL))),
+  constraint signing_keys_check2 CHECK (((status = 'retired'::text) = (octet_length(sealed) = 29))),
   constraint signing_keys_kid_check CHECK ((kid ~ '^[A-Za-z0-9_-]{43}$'::text)),
   constraint signing_keys_status_check CHECK ((status = ANY (ARRAY['next'::text, 'current'::text, 'retired'::text]))),
   constraint signing_keys_pkey PRIMARY KEY (kid)
@@ -936,7 +937,15 @@ grant select on public.schema_migrations to mandate_app;
 
 grant delete, insert, select, update on public.sessions to mandate_app;
 
-grant insert, select, update on public.signing_keys to mandate_app;
+grant update on public.signing_keys (current_at) to mandate_app;
+
+grant update on public.signing_keys (retired_at) to mandate_app;
+
+grant update on public.signing_keys (sealed) to mandate_app;
+
+grant update on public.signing_keys (status) to mandate_app;
+
+grant insert, select on public.signing_keys to mandate_app;
 
 grant delete, insert, select on public.spent_nonces to mandate_app;
 
