@@ -3,26 +3,28 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '../control-plane/db/client.ts';
+import { formatDidKey } from '../core/did-key.ts';
+import type { SigningKey } from '../core/ed25519.ts';
 import { pidOf, stopChild } from './children.ts';
 import type { Contender, RunningContender } from './contender.ts';
 import { startProcess } from './processes.ts';
-import { benchDatabase, seedAccounts } from './seed.ts';
+import { type BenchDatabase, benchDatabase, seedAccounts, seedKey } from './seed.ts';
 
-async function startGateway(
-  upstreamUrl: string,
-  options: { readonly accounts: number; readonly batchMax: number },
-): Promise<RunningContender> {
-  const database = await benchDatabase();
-  const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1 });
-  const accounts = await seedAccounts(sql, options.accounts, upstreamUrl);
-  await sql.end();
+/** The two processes and their database. */
+interface StartedSystem {
+  readonly url: string;
+  readonly pids: Readonly<Record<string, readonly number[]>>;
+  stop(): Promise<void>;
+}
+
+async function startSystem(database: BenchDatabase, batchMax: number): Promise<StartedSystem> {
   const directory = await mkdtemp(join(tmpdir(), 'mandate-bench-'));
   const socket = join(directory, 'control.sock');
   const secret = randomBytes(32).toString('hex');
   const common = {
     MANDATE_INTERNAL_SECRET: secret,
     MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS: 'true',
-    MANDATE_DECISION_BATCH_MAX: String(options.batchMax),
+    MANDATE_DECISION_BATCH_MAX: String(batchMax),
     MANDATE_LOG_LEVEL: 'error',
     NODE_ENV: 'production',
   };
@@ -43,9 +45,6 @@ async function startGateway(
   });
   return {
     url: proxy.at['proxy'] ?? '',
-    path: '/api/gateway/http/payments',
-    headers: {},
-    tokens: accounts.map(({ token }) => token),
     pids: { proxy: [pidOf(proxy.child)], 'control plane': [pidOf(control.child)], PostgreSQL: [database.pid] },
     stop: async () => {
       await stopChild(proxy.child);
@@ -54,6 +53,33 @@ async function startGateway(
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function startGateway(
+  upstreamUrl: string,
+  options: { readonly accounts: number; readonly batchMax: number },
+): Promise<RunningContender> {
+  const database = await benchDatabase();
+  const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1 });
+  const accounts = await seedAccounts(sql, options.accounts, upstreamUrl);
+  await sql.end();
+  const system = await startSystem(database, options.batchMax);
+  const tokens = accounts.map(({ token }) => token);
+  return { ...system, path: '/api/gateway/http/payments', headers: {}, tokens };
+}
+
+/** The same system with one account that has API keys and a mandate for this agent. */
+export async function startVerifyGateway(options: { readonly keys: number; readonly agent: SigningKey }) {
+  const database = await benchDatabase();
+  const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1 });
+  const agent_did = formatDidKey(options.agent.publicKey);
+  const [account] = await seedAccounts(sql, 1, 'http://127.0.0.1:9', { agent_did });
+  if (account === undefined) throw new Error('no account was seeded');
+  const apiKeys: string[] = [];
+  for (let i = 0; i < options.keys; i++) apiKeys.push((await seedKey(sql, account)).apiKey);
+  await sql.end();
+  const { accountId, mandateId } = account;
+  return { ...(await startSystem(database, 256)), accountId, mandateId, apiKeys };
 }
 
 /** Our gateway as it is shipped: full enforcement, durable evidence, one worker. */

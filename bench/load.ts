@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { responseLength } from './answer-length.ts';
 import { LatencyHistogram } from './histogram.ts';
 import { REFERENCE_DIGITS } from './upstream-ledger.ts';
 
@@ -201,25 +202,6 @@ function requestTemplate(options: LoadOptions): { bytes: Buffer; references: num
   for (let at = text.indexOf(reference); at >= 0; at = text.indexOf(reference, at + 1)) references.push(at);
   const bytes = Buffer.from(text, 'latin1');
   return { bytes, references, token: token === undefined ? -1 : head - 4 - token.length };
-}
-
-const CHUNKED_END = '\r\n0\r\n\r\n';
-
-/** The length in characters of a whole response at the start of `text`, or -1 while more of it must come. */
-function responseLength(text: string): number {
-  const headEnd = text.indexOf('\r\n\r\n');
-  if (headEnd < 0) return -1;
-  const head = text.slice(0, headEnd);
-  const length = /\r\ncontent-length: *([0-9]+)/i.exec(head)?.[1];
-  if (length !== undefined) {
-    const end = headEnd + 4 + Number(length);
-    return text.length >= end ? end : -1;
-  }
-  if (/\r\ntransfer-encoding: *chunked/i.test(head)) {
-    // From two characters before the body, so that an empty body's last chunk has its CRLF before it as well.
-    return text.endsWith(CHUNKED_END) && text.length >= headEnd + 2 + CHUNKED_END.length ? text.length : -1;
-  }
-  return headEnd + 4;
 }
 
 class Connection {

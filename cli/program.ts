@@ -5,6 +5,7 @@ import { registerAgent } from './commands/agent.ts';
 import { registerEscalations } from './commands/escalations.ts';
 import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
+import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerProcesses } from './commands/processes.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
@@ -67,6 +68,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerMandates(program, invocation);
   registerGateways(program, invocation);
   registerTools(program, invocation);
+  registerKeys(program, invocation);
   registerEscalations(program, invocation);
   registerEvidence(program, invocation);
   program.commandsGroup('For agents that sign themselves:');

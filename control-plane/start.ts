@@ -135,7 +135,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, signing, buckets, logError } = core;
+  const { config, sql, lanes, metrics, signing, buckets, keyUses, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -145,6 +145,7 @@ async function startListeners(
     routes: new TokenRoutes(sql),
     buckets,
     escalations,
+    keyUsed: (accountId, keyId, atMs) => keyUses.note(accountId, keyId, atMs),
     signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(serviceUrl(config), facts)),
     sandboxAccountId: null,
     metrics,

@@ -55,6 +55,8 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
       prefix,
       rewritePrefix: prefix,
       replyOptions: {
+        // Otherwise a GET that is answered 503 is repeated ten times at once, and counted as often.
+        retryDelay: () => null,
         rewriteRequestHeaders: (request, headers) => ownForwarding(headers, addressOf(request), options.internalSecret),
         onError: (reply, { error }) => {
           const detail = 'No control plane answered.';
@@ -69,14 +71,12 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
 }
 
 /**
- * Where a request came from is said by this proxy alone: what the sender says about it stays here, and so does what it
- * calls hop-by-hop, or it could have our own headers removed on the way.
+ * Where a request came from is said by this proxy alone: what the sender says about it stays here. What it calls
+ * hop-by-hop is gone before, so it cannot have these headers removed.
  */
 function ownForwarding(headers: IncomingHttpHeaders, address: string, secret: string): IncomingHttpHeaders {
-  const { connection = '', ...sent } = headers;
-  const hopByHop = new Set(connection.toLowerCase().split(/[\s,]+/));
-  const kept = Object.entries(sent).filter(
-    ([name]) => !hopByHop.has(name) && !/^(?:forwarded|x-forwarded-.*|x-real-ip|x-mandate-.*)$/.test(name),
+  const kept = Object.entries(headers).filter(
+    ([name]) => !/^(?:forwarded|x-forwarded-.*|x-real-ip|x-mandate-.*)$/.test(name),
   );
   return { ...Object.fromEntries(kept), 'x-forwarded-for': address, [INTERNAL_SECRET_HEADER]: secret };
 }

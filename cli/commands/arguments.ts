@@ -5,6 +5,7 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   mdt: 'mandate',
   gwi: 'gateway instance',
   esc: 'escalation',
+  key: 'API key',
 };
 
 /**

@@ -36,6 +36,8 @@ export interface DecidedVerification {
   readonly answer: 'result';
   readonly receiptId: string;
   readonly replayed: boolean;
+  /** The database's time at which its API key was found valid, in milliseconds. */
+  readonly keyUsedAtMs: number;
   readonly rate: RateState;
   readonly mat: MatFacts | null;
   readonly text: (mat: string | null) => string;

@@ -48,6 +48,8 @@ export interface InternalServerOptions {
   readonly routes: TokenRoutes;
   readonly buckets: TokenBuckets;
   readonly escalations: EscalationGate;
+  /** Told of every API key that was found valid, and when (milliseconds, the database's time). */
+  readonly keyUsed: (accountId: string, keyId: string, atMs: number) => void;
   /** Signs a MAT off the main thread. */
   readonly signMat: (facts: MatFacts) => Promise<string>;
   /** Whose mandates anybody's API key may be verified with; null where there is no sandbox. */
@@ -224,7 +226,10 @@ function submitAsk(
   }
   const key = { accountId: route.accountId, keyId: route.subjectId };
   const accountId = ownerOf(options, ask) ?? route.accountId;
-  const answer = (one: DecidedVerification | Problem): void => void signed(options, one).then(reply);
+  const answer = (one: DecidedVerification | Problem): void => {
+    if (one.answer === 'result') options.keyUsed(key.accountId, key.keyId, one.keyUsedAtMs);
+    void signed(options, one).then(reply);
+  };
   lanes.submit({ kind: 'verify', accountId, key, ask, deadlineMs, answer });
 }
 

@@ -248,7 +248,8 @@ function answered(
   const { receiptId } = recorded;
   const mat = verdict.decision === 'allow' ? matFacts(given, recorded) : null;
   const token = mat === null ? null : context.verifications.consumptionToken(receiptId);
-  const answer = { answer: 'result', receiptId, replayed: false, rate: given.rate } as const;
+  const keyUsedAtMs = given.head.nowMs;
+  const answer = { answer: 'result', receiptId, replayed: false, keyUsedAtMs, rate: given.rate } as const;
   if (given.keyed === null) return { ...answer, mat, text: (signed) => textOf(result, token, signed) };
   const signed = mat === null ? null : context.verifications.signMat(mat);
   keepKey(context, given.keyed, receiptId, JSON.stringify({ result, mat: signed }));
@@ -269,7 +270,8 @@ function replayOf(context: AskContext, receiptId: string, stored: string, rate: 
   const kept = JSON.parse(Buffer.from(stored, 'base64').toString('utf8')) as { result: Result; mat: string | null };
   const token = kept.result.decision === 'allow' ? context.verifications.consumptionToken(receiptId) : null;
   const text = textOf(kept.result, token, kept.mat);
-  return { answer: 'result', receiptId, replayed: true, rate, mat: null, text: () => text };
+  const keyUsedAtMs = context.facts.head.nowMs;
+  return { answer: 'result', receiptId, replayed: true, keyUsedAtMs, rate, mat: null, text: () => text };
 }
 
 function textOf({ decision, ...rest }: Result, token: string | null, mat: string | null): string {

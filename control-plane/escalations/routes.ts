@@ -183,7 +183,7 @@ async function readForKey(sql: Sql, accountId: string, id: string): Promise<Poll
   return row ?? null;
 }
 
-/** The live instance of a token with its escalation of this id (`id` null where it has none); null: no token. */
+/** The live instance of a token and its escalation, `id` null where it has none of this id; null: no valid token. */
 async function readForAgent(sql: Sql, token: string, id: string | null) {
   const hash = secretHash(token);
   const [row] = await sql<(Omit<PolledEscalation, 'id'> & { token_hash: string; id: string | null })[]>`

@@ -24,8 +24,8 @@ const counts = new WeakMap<FastifyRequest, Counted>();
  * Counts every request against one bucket, tells its state in `X-RateLimit-*`, and refuses where it is empty.
  *
  * A credential has its bucket once it was found valid ({@link countAgainstCredential}); one that is not counts for its
- * address ({@link countAgainstAddress}), so that invented credentials bring no new buckets. While the address's bucket
- * is empty, no credential is looked up that did not work before. Source: interface.md, Limits; contract §8.
+ * address ({@link countAgainstAddress}), so that invented credentials bring no new buckets. While the address's
+ * bucket is empty, no credential is looked up that did not work before. Source: interface.md, Limits; contract §8.
  */
 export function limitRates(app: FastifyInstance, deps: RouteDependencies): void {
   app.addHook('onRequest', async (request) => {

@@ -19,8 +19,7 @@ export async function sweepNonces({ sql }: JobsCore): Promise<boolean> {
   const { count } = await sql`
     with old as (
       select account_id, nonce_hash from spent_nonces
-      where expires_at <= db_clock() - interval '1 minute' order by expires_at limit ${JOB_BATCH}
-      for update skip locked)
+      where expires_at <= db_clock() - interval '1 minute' order by expires_at limit ${JOB_BATCH})
     delete from spent_nonces n using old where n.account_id = old.account_id and n.nonce_hash = old.nonce_hash`;
   return count === JOB_BATCH;
 }

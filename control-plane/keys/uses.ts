@@ -15,7 +15,7 @@ interface Use {
 export class KeyUses {
   #waiting = new Map<string, Use>();
 
-  /** Notes a use at the database's time (Unix milliseconds); beyond the bound it is left out. */
+  /** Notes a use at the database's time (Unix milliseconds). Beyond the bound it is left out; the next one counts. */
   note(accountId: string, keyId: string, atMs: number): void {
     const known = this.#waiting.get(keyId);
     if (known !== undefined) known.atMs = Math.max(known.atMs, atMs);

@@ -6,6 +6,7 @@ import { cli, type SeenRequest, type StubAnswer, stubAdmin } from './stub-admin.
 const MANDATE = 'mdt_01jd0000000000000000000000';
 const INSTANCE = 'gwi_01jd0000000000000000000000';
 const ESCALATION = 'esc_01jd0000000000000000000000';
+const KEY = 'key_01jd0000000000000000000000';
 const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
 
 async function against(t: Test, answer: (request: SeenRequest) => StubAnswer) {
@@ -69,6 +70,42 @@ t.test('a credential comes from standard input only, and is never written back',
   t.equal((await cli([...args, '--credential-header', 'Authorization'], environment)).code, 2);
   await cli(['gateways', 'update', INSTANCE, '--remove-credential'], environment);
   t.equal(stub.seen[1]?.body, '{"credential":null}');
+});
+
+t.test('an API key is shown once where it is made, with its scopes and rates as they were given', async (t) => {
+  const text = `{"key_id":"${KEY}","scopes":["verify","mandates:read"],"status":"active","api_key":"mak_secret"}`;
+  const { stub, environment } = await against(t, () => ({ status: 201, text }));
+  const args = ['keys', 'create', '--scope', 'verify,mandates:read', '--name', 'shop', '--verify-per-second', '250'];
+  const done = await cli(args, environment);
+  t.equal(done.code, 0, done.stderr);
+  t.match(done.stdout, /not shown again.*Bearer mak_secret/s);
+  t.same([stub.seen[0]?.method, stub.seen[0]?.path], ['POST', '/admin/keys']);
+  t.equal(stub.seen[0]?.body, '{"name":"shop","scopes":["verify","mandates:read"],"verify_per_second":250}');
+  t.equal((await cli([...args, '--json'], environment)).stdout, `${text}\n`);
+  t.equal((await cli(['keys', 'create'], environment)).code, 2);
+});
+
+t.test('API keys are listed with their last use, limited and revoked by their identifier', async (t) => {
+  const key = { key_id: KEY, scopes: ['verify'], status: 'active', last_used_at: null, name: 'shop\u001b[2J' };
+  const { stub, environment } = await against(t, ({ path }) => {
+    return { text: JSON.stringify(path === '/admin/keys' ? { keys: [key] } : key) };
+  });
+  const listed = await cli(['keys', 'list'], environment);
+  t.match(listed.stdout, new RegExp(`${KEY} +active +verify +never +shop`));
+  t.notMatch(listed.stdout, /\u001b/);
+  await cli(['keys', 'limits', KEY, '--management-burst', '40', '--verify-burst', '9'], environment);
+  await cli(['keys', 'revoke', KEY], environment);
+  t.same(
+    stub.seen.slice(1).map(({ method, path, body }) => [method, path, body]),
+    [
+      ['PATCH', `/admin/keys/${KEY}`, '{"verify_burst":9,"management_burst":40}'],
+      ['POST', `/admin/keys/${KEY}/revoke`, '{}'],
+    ],
+  );
+  for (const wrong of [['limits', KEY], ['limits', KEY, '--verify-burst', '0'], ['revoke', 'mak_x'], ['revoke']]) {
+    t.equal((await cli(['keys', ...wrong], environment)).code, 2, wrong.join(' '));
+  }
+  t.equal(stub.seen.length, 3);
 });
 
 t.test('a problem document becomes one readable error, its fields listed, exit code 1', async (t) => {

@@ -1,10 +1,11 @@
 import t from 'tap';
 import { createLogger } from '../../../config/log.ts';
 import { bookConsumption, type Consumption } from '../../../control-plane/consumptions/book.ts';
+import { connect } from '../../../control-plane/db/client.ts';
 import { book } from '../../../control-plane/decisions/booking.ts';
 import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type Execution, reportExecution } from '../../../control-plane/executions/report.ts';
-import { lapseAuthorisations } from '../../../control-plane/jobs/lapse-authorisations.ts';
+import { lapseAuthorisations, sweepNonces } from '../../../control-plane/jobs/lapse-authorisations.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { contextDigest } from '../../../core/action.ts';
 import { DecimalText } from '../../../core/body-value.ts';
@@ -130,7 +131,9 @@ t.test('what nobody booked in time counts in full for good', async (t) => {
   const fixture = await verifyFixture(t);
   const token = await authorised(fixture);
   const log = createLogger({ name: 'test', level: 'silent' });
-  const core = { sql: fixture.sql, lanes: fixture.lanes, log, keyUses: new KeyUses() };
+  const appSql = connect(fixture.databaseUrl, { applicationName: 'test jobs', max: 2 });
+  t.teardown(() => appSql.end());
+  const core = { sql: appSql, lanes: fixture.lanes, log, keyUses: new KeyUses() };
   await lapseAuthorisations(core);
   t.same(await monthOf(fixture.sql, fixture.account), { reserved: 1_000, booked: 0 }, 'not before its time');
   await fixture.sql`update authorisations set due_at = db_clock() - interval '1 second'`;
@@ -141,4 +144,18 @@ t.test('what nobody booked in time counts in full for good', async (t) => {
     (await chainOf(fixture.sql, fixture.account)).map(({ kind }) => kind),
     ['decision', 'consumption.lapsed'],
   );
+});
+
+t.test('a spent nonce is forgotten when its presentation has expired, and not before', async (t) => {
+  const fixture = await verifyFixture(t);
+  const appSql = connect(fixture.databaseUrl, { applicationName: 'test jobs', max: 2 });
+  t.teardown(() => appSql.end());
+  const log = createLogger({ name: 'test', level: 'silent' });
+  const core = { sql: appSql, lanes: fixture.lanes, log, keyUses: new KeyUses() };
+  await authorised(fixture);
+  await sweepNonces(core);
+  t.equal((await fixture.sql`select from spent_nonces`).length, 1);
+  await fixture.sql`update spent_nonces set expires_at = db_clock() - interval '61 seconds'`;
+  await Promise.all([sweepNonces(core), sweepNonces(core)]);
+  t.equal((await fixture.sql`select from spent_nonces`).length, 0);
 });

@@ -75,6 +75,7 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     routes: new TokenRoutes(sql),
     buckets: new TokenBuckets(),
     escalations: options.escalations ?? NO_ESCALATIONS,
+    keyUsed: () => {},
     signMat: async (facts) => VERIFICATIONS.signMat(facts),
     sandboxAccountId: null,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },

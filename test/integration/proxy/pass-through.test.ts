@@ -97,6 +97,15 @@ t.test('what the proxy answers itself costs its sender a request and tells its r
   t.same([refused.status, refused.json['error'], refused.headers['retry-after']], [429, 'rate_limited', '1']);
 });
 
+t.test('a request is passed on once, whatever is answered', async (t) => {
+  const admin = await new Target().start();
+  t.teardown(() => admin.stop());
+  admin.respond = (_request, response) => response.writeHead(503, { 'retry-after': '1' }).end('{}');
+  const { port } = await proxyFixture(t, { controlUrl: admin.url });
+  t.equal((await send(port, '/api/v1/x', { method: 'GET' })).status, 503);
+  t.equal(admin.ledger.length, 1);
+});
+
 t.test('without a control plane the other paths are 503', async (t) => {
   const { port } = await proxyFixture(t);
   const answer = await send(port, '/api/v1/escalations/esc_1', { method: 'GET' });
