@@ -95,9 +95,12 @@ for (const { connections, count } of levels) {
     added.push(ours.p50_us - base.p50_us);
   }
   const span = `${Math.min(...ratios).toFixed(3)}..${Math.max(...ratios).toFixed(3)}`;
+  const more = `${Math.round(Math.min(...added))}..${Math.round(Math.max(...added))}`;
   console.log(
-    `${connections} connections: ${median(ratios).toFixed(3)} (${span}) of the bare route, ` +
-      `median ${Math.round(median(added))} µs more (${Math.round(Math.min(...added))}..${Math.round(Math.max(...added))})`,
+    `${connections} connections: ${median(ratios).toFixed(3)} (${span}) of the bare route's requests a second`,
+  );
+  console.log(
+    `${connections} connections: median ${Math.round(median(added))} (${more}) µs more than the bare route's`,
   );
 }
 await bare.stop();

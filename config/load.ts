@@ -108,10 +108,15 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** Where the service is for whoever calls it: what the interface calls `{base_url}`. */
-export function serviceUrl({ url, publicUrl, proxyHost, proxyPort }: Config): string {
+/** Where the service is for whoever calls it: what the interface calls `{base_url}`, and the issuer of its tokens. */
+export function publicUrl({ publicUrl: set, proxyHost, proxyPort }: Config): string {
   const host = isIP(proxyHost) === 6 ? `[${proxyHost}]` : proxyHost;
-  return url ?? publicUrl ?? `http://${host}:${proxyPort}`;
+  return set ?? `http://${host}:${proxyPort}`;
+}
+
+/** Where a client of this configuration finds the service: its own setting first. */
+export function serviceUrl(config: Config): string {
+  return config.url ?? publicUrl(config);
 }
 
 /** Whether only this machine can reach what listens on `host`. */

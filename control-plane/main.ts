@@ -33,13 +33,15 @@ const ROUTES: readonly RegisterRoutes[] = [
 
 const PARTS: ControlPlaneParts = {
   escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),
-  admin: ({ config, sql, lanes, custody, signing, buckets, metrics, keyUses, logError }, escalations) =>
+  admin: ({ config, sql, lanes, custody, signing, issuer, buckets, metrics, keyUses, logError }, escalations) =>
     buildServer(
       {
         sql,
         commands: lanes,
         custody,
         booking: { lanes, sandboxAccountId: null },
+        signing,
+        issuer,
         buckets,
         allowPrivateTargets: config.gatewayAllowPrivateTargets,
         logError,

@@ -1,7 +1,7 @@
 import { chmod, lstat, rm } from 'node:fs/promises';
 import type { AddressInfo, ListenOptions } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Config, serviceUrl } from '../config/load.ts';
+import { type Config, publicUrl } from '../config/load.ts';
 import type { Logger } from '../config/log.ts';
 import { type MetricsServer, startMetricsServer } from '../config/metrics-server.ts';
 import type { RunningProcess } from '../config/run-process.ts';
@@ -33,6 +33,8 @@ export interface ControlPlaneCore {
   readonly metrics: ControlPlaneMetrics;
   readonly custody: Custody;
   readonly signing: SigningKeys;
+  /** The address of the service: who signs. */
+  readonly issuer: string;
   readonly buckets: TokenBuckets;
   readonly keyUses: KeyUses;
   readonly logError: (error: unknown, message: string) => void;
@@ -107,7 +109,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   const logError = (error: unknown, message: string): void => log.error({ err: error }, message);
   const signing = await SigningKeys.open(sql, custody, logError);
   undo.push(async () => signing.close());
-  const issuer = serviceUrl(config);
+  const issuer = publicUrl(config);
   const lanes = new Lanes({
     databaseUrl: databaseAppUrl,
     lanes: config.controlLanes,
@@ -126,7 +128,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   });
   undo.push(() => lanes.close());
   const keyUses = new KeyUses();
-  const core = { config, log, sql, lanes, metrics, custody, signing, buckets, keyUses, logError };
+  const core = { config, log, sql, lanes, metrics, custody, signing, issuer, buckets, keyUses, logError };
   return { core, internalSecret };
 }
 
@@ -135,7 +137,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, signing, buckets, keyUses, logError } = core;
+  const { config, sql, lanes, metrics, signing, issuer, buckets, keyUses, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -146,7 +148,7 @@ async function startListeners(
     buckets,
     escalations,
     keyUsed: (accountId, keyId, atMs) => keyUses.note(accountId, keyId, atMs),
-    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(serviceUrl(config), facts)),
+    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(issuer, facts)),
     sandboxAccountId: null,
     metrics,
     logError,

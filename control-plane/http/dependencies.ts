@@ -5,6 +5,7 @@ import type { CommandRunner } from '../decisions/command.ts';
 import type { KeyUses } from '../keys/uses.ts';
 import type { TokenBuckets } from '../rate-limit/buckets.ts';
 import type { Rate } from '../rate-limit/classes.ts';
+import type { SigningKeys } from '../signing/signing-keys.ts';
 
 /** What the routes of every noun are built on. */
 export interface RouteDependencies {
@@ -13,6 +14,9 @@ export interface RouteDependencies {
   readonly commands: CommandRunner;
   readonly custody: Custody;
   readonly booking: BookingMeans;
+  /** What signs tokens and credentials, and in whose name: the service's address. */
+  readonly signing: Pick<SigningKeys, 'signLater'>;
+  readonly issuer: string;
   readonly buckets: TokenBuckets;
   readonly allowPrivateTargets: boolean;
   readonly logError: (error: unknown, message: string) => void;

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
+import { CREDENTIAL_TYPE, mandateCredential } from '../../core/mandate-credential.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { idParam } from '../http/request.ts';
-import { mandateView, readMandates } from './view.ts';
+import { type MandateRecord, mandateView, readMandates } from './view.ts';
 
 /** How a mandate stands, for the software of the organisation that verifies by it (interface.md). */
 export function registerMandateStatusRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -30,6 +31,16 @@ export function registerMandateStatusRoutes(app: FastifyInstance, deps: RouteDep
       agent_did: view.agent_did,
       presentation_verifier: accountId,
       usage: view.usage,
+      ...(view.status === 'active' ? { credential: await credentialOf(deps, accountId, record) } : {}),
     };
   });
+}
+
+/** What the agent may do, signed: for whoever is shown it (contract §9). */
+function credentialOf(
+  { signing, issuer }: RouteDependencies,
+  accountId: string,
+  { terms, read_at: issuedAtMs }: MandateRecord,
+): Promise<string> {
+  return signing.signLater(CREDENTIAL_TYPE, mandateCredential(issuer, { accountId, terms, issuedAtMs }));
 }

@@ -15,6 +15,8 @@ export interface MandateRecord {
   readonly reserved: number;
   readonly booked: number;
   readonly resets_at: number;
+  /** When it was read, in milliseconds of the database's clock. */
+  readonly read_at: number;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface MandateRecord {
 export async function readMandates(sql: Sql, accountId: string, id: string | null): Promise<MandateRecord[]> {
   const rows = await sql.unsafe<(Omit<MandateRecord, 'terms'> & Record<string, unknown>)[]>(
     `select m.*, k.month::text as month, coalesce(u.reserved, 0) as reserved, coalesce(u.booked, 0) as booked,
-       (k.month + interval '1 month') at time zone m.time_zone as resets_at
+       (k.month + interval '1 month') at time zone m.time_zone as resets_at, epoch_ms(db_clock()) as read_at
      from (select ${MANDATE_TERMS_COLUMNS}, account_id, name, uses, created_at, changed_at,
          case when status in ('draft', 'active', 'suspended') and valid_until <= db_clock() then 'expired'
            else status end as status
@@ -45,6 +47,7 @@ export async function readMandates(sql: Sql, accountId: string, id: string | nul
     reserved: Number(row.reserved),
     booked: Number(row.booked),
     resets_at: row.resets_at,
+    read_at: Number(row.read_at),
   }));
 }
 

@@ -10,6 +10,8 @@ import type { RouteDependencies } from '../../../control-plane/http/dependencies
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
+import { jwksRoute } from '../../../control-plane/signing/routes.ts';
+import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
 import { VERIFICATIONS } from '../decisions/lane-client.ts';
@@ -116,11 +118,15 @@ export async function adminFixture(
     logError,
   });
   const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
+  const signing = await SigningKeys.open(sql, custody, logError);
+  t.teardown(async () => signing.close());
   const deps: RouteDependencies = {
     sql,
     commands: lanes,
     custody,
     booking: { lanes, sandboxAccountId: null },
+    signing,
+    issuer: 'https://mandate.example',
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,
@@ -130,7 +136,7 @@ export async function adminFixture(
       ? {}
       : { managementRate: options.managementRate ?? { perSecond: 10_000, burst: 10_000 } }),
   };
-  const app = await buildServer(deps, options.register);
+  const app = await buildServer(deps, [...(options.register ?? []), jwksRoute(signing)]);
   t.teardown(async () => {
     await app.close();
     await lanes.close();

@@ -9,6 +9,7 @@ import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.t
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { buildServer } from '../../../control-plane/server.ts';
+import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
 import { newSecretToken, secretHash } from '../../../core/secret-token.ts';
 import { newTypeId } from '../../../core/type-id.ts';
 import { type AskOptions, ask, type LaneFixture, laneFixture } from '../decisions/lane-client.ts';
@@ -47,12 +48,16 @@ export async function escalationFixture(t: TestContext): Promise<EscalationFixtu
   const planeOver = async (lanes: Lanes): Promise<Plane> => {
     const logError = (error: unknown): unknown => fixture.errors.push(error);
     const waits = new EscalationWaits({ sql: appSql, commands: lanes, custody, logError });
+    const signing = await SigningKeys.open(appSql, custody, logError);
+    t.teardown(async () => signing.close());
     const app = await buildServer(
       {
         sql: appSql,
         commands: lanes,
         custody,
         booking: { lanes, sandboxAccountId: null },
+        signing,
+        issuer: 'https://mandate.example',
         buckets: new TokenBuckets(),
         allowPrivateTargets: true,
         internalSecretHash: null,

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders, type RequestOptions } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import t from 'tap';
 import { z } from 'zod';
 import { readBody } from '../../../control-plane/http/request.ts';
@@ -250,7 +251,14 @@ t.test('the status of a mandate tells its limits, its verifier and what is left 
   const id = await fixture.mandate({ ...terms, valid_until: '2099-01-01T00:00:00.000Z', time_zone: 'Europe/Berlin' });
   const answer = await fixture.send('GET', `/api/v1/mandates/${id}/status`, secret);
   t.equal(answer.status, 200);
-  const { usage, ...rest } = answer.body as { readonly usage: Record<string, unknown> };
+  const { usage, credential, ...rest } = answer.body as {
+    readonly usage: Record<string, unknown>;
+    readonly credential: string;
+  };
+  const keys = createLocalJWKSet((await fixture.send('GET', '/.well-known/jwks.json', null)).body as JSONWebKeySet);
+  const { payload, protectedHeader } = await compactVerify(credential, keys);
+  t.equal(protectedHeader.typ, 'vc+jwt');
+  t.match(JSON.parse(new TextDecoder().decode(payload)), { credentialSubject: { mandate: { mandate_id: id } } });
   t.strictSame(rest, {
     mandate_id: id,
     status: 'active',
@@ -287,7 +295,7 @@ t.test('the status shows each change that was answered before', async (t) => {
   const receipt = allowed(await ask(fixture.lanes, account, { amount: 1250 }));
   t.match((await status()).body, { usage: { reserved: 12.5, booked: 0, remaining: 987.5 }, limits: { uses: 1 } });
   t.equal(await tell(fixture.lanes, account, receipt, { outcome: 'booked' }), true);
-  t.match((await status()).body, { usage: { reserved: 0, booked: 12.5, remaining: 987.5 } });
+  t.match((await status()).body, { usage: { reserved: 0, booked: 12.5, remaining: 987.5 }, credential: String });
   for (const [step, state] of [
     ['suspend', 'suspended'],
     ['resume', 'active'],

@@ -5,7 +5,7 @@ import { canonicalize, type JsonValue } from '../../../core/jcs.ts';
 import { publicJwk } from '../../../core/jwk.ts';
 import { checkJws, signJws } from '../../../core/jws.ts';
 import { type MandateTerms, mandateDigest } from '../../../core/mandate.ts';
-import { CREDENTIAL_TYPE, mandateCredential } from '../../../core/mandate-credential.ts';
+import { CREDENTIAL_TTL_MS, CREDENTIAL_TYPE, mandateCredential } from '../../../core/mandate-credential.ts';
 
 const ISSUER = 'https://gateway.example';
 const ACCOUNT = 'acc_01jd0000000000000000000000';
@@ -23,7 +23,7 @@ const TERMS: MandateTerms = {
   counterparties: ['acme', 'Zürich 東京'],
   agent_did: 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK',
   time_zone: 'Europe/Berlin',
-  valid_until: '2026-12-31T23:00:00.000Z',
+  valid_until: '2026-03-02T09:00:00.000Z',
   max_uses: 5,
 };
 
@@ -36,7 +36,7 @@ t.test('a credential states limits, agent, and that the principal is self-declar
     type: ['VerifiableCredential', 'MandateCredential'],
     issuer: ISSUER,
     validFrom: ISSUED,
-    validUntil: '2026-12-31T23:00:00.000Z',
+    validUntil: TERMS.valid_until,
     credentialSubject: {
       id: TERMS.agent_did,
       mandate: {
@@ -54,7 +54,7 @@ t.test('a credential states limits, agent, and that the principal is self-declar
 t.test('what a mandate does not limit is not in it, and an agent whose key the service holds has no id', async (t) => {
   const open = { ...TERMS, agent_did: '', valid_until: null, escalation_threshold: null, max_uses: null };
   const credential = credentialOf({ ...open, counterparties: [] });
-  t.notOk('validUntil' in credential);
+  t.equal(credential['validUntil'], new Date(Date.parse(ISSUED) + CREDENTIAL_TTL_MS).toISOString(), 'a day at most');
   const subject = credential['credentialSubject'] as Record<string, Record<string, JsonValue>>;
   t.strictSame(Object.keys(subject).sort(), ['mandate', 'principal']);
   t.strictSame(subject['mandate']?.['counterparties'], []);
