@@ -149,6 +149,17 @@ begin
     counterparty, ctx);
 end $$;
 
+-- Fails where one of these nonces is spent: what was decided on carried facts took them for unspent.
+create function assert_unspent(p_accounts text, p_nonces text) returns void language plpgsql as $$
+begin
+  if exists (
+    select from unnest(list_of(p_accounts), list_of(p_nonces)) as n (account_id, nonce)
+    join spent_nonces s on s.account_id = n.account_id and s.nonce_hash = decode(n.nonce, 'hex')
+  ) then
+    raise exception 'the facts of an account changed' using errcode = 'serialization_failure';
+  end if;
+end $$;
+
 -- Path 1: the agent's key, made with its mandate and sealed by the control plane. It is never shown and never changes.
 create table agent_keys (
   account_id text collate "C" not null,

@@ -1,5 +1,19 @@
 -- Generated from the migrations; do not edit.
 
+CREATE OR REPLACE FUNCTION public.assert_unspent(p_accounts text, p_nonces text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (
+    select from unnest(list_of(p_accounts), list_of(p_nonces)) as n (account_id, nonce)
+    join spent_nonces s on s.account_id = n.account_id and s.nonce_hash = decode(n.nonce, 'hex')
+  ) then
+    raise exception 'the facts of an account changed' using errcode = 'serialization_failure';
+  end if;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.db_clock()
  RETURNS timestamp with time zone
  LANGUAGE sql

@@ -90,6 +90,7 @@ export class Recording {
   readonly #unknown = { head: [] as HeadState[], receipt: [] as string[] };
   readonly #authorisations: Authorisation[] = [];
   #authorisedAtMs = 0;
+  readonly #assumed = { account: [] as string[], nonce: [] as string[] };
   readonly #statements: Statement[] = [];
   #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
@@ -105,7 +106,7 @@ export class Recording {
 
   /** Whether one statement says it all. */
   get single(): boolean {
-    return this.#statements.length === 0 && this.#authorisations.length === 0;
+    return this.#statements.length === 0 && this.#authorisations.length === 0 && this.#assumed.nonce.length === 0;
   }
 
   /** Whether it changes facts that carry a revision, so that what is in memory is not what is stored then. */
@@ -191,6 +192,13 @@ export class Recording {
     this.#authorisedAtMs = Math.max(this.#authorisedAtMs, nowMs);
   }
 
+  /** Has the database confirm that a nonce is unspent, where that is not a fact that was just read. */
+  assumeUnspent(accountId: string, nonceHash: string): void {
+    if (this.#confirmed.size === 0) return;
+    this.#assumed.account.push(accountId);
+    this.#assumed.nonce.push(nonceHash);
+  }
+
   /** Settles a reservation: booked in full or released (it is then gone), or unknown (it stays). */
   settle(head: HeadState, receiptId: string, state: 'booked' | 'released' | 'unknown'): void {
     const settled = state === 'unknown' ? this.#unknown : this.#gone;
@@ -216,6 +224,10 @@ export class Recording {
     if (this.#heads.size > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     if (this.#authorisations.length > 0) {
       sent.push(sql.unsafe(AUTHORISE, this.#authoriseParams(), { prepare: true }).execute());
+    }
+    if (this.#assumed.nonce.length > 0) {
+      const params = [joined(this.#assumed.account), joined(this.#assumed.nonce)];
+      sent.push(sql.unsafe('select assert_unspent($1, $2)', params, { prepare: true }).execute());
     }
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());

@@ -119,6 +119,10 @@ function decided(context: AskContext, given: Case): DecidedVerification | Proble
   const { seq, at } = context.recording.append(head, 'decision', receiptId, body);
   const recorded: Recorded = { receiptId, decidedAt: at, ctx, evidence: { seq, hash: head.hash } };
   context.recording.verdicts.push(['verify', verdict.decision, verdict.decision === 'deny' ? verdict.code : 'none']);
+  if (verdict.decision !== 'allow' && facts.presentation?.nonce_spent === false && ask.presentation !== null) {
+    // An allow spends it, which the database refuses where it is spent; here only the code would be another.
+    context.recording.assumeUnspent(head.accountId, ask.presentation.nonce_hash);
+  }
   if (verdict.decision === 'allow') {
     reserve(context, given, verdict.amount, recorded);
     if (verdict.escalation_id !== null) useGrant(context, grant, verdict.escalation_id);

@@ -68,6 +68,20 @@ t.test('one presentation allows once, over two control planes as well', async (t
   t.same(await monthOf(fixture.sql, fixture.account), { reserved: 2_000, booked: 0 });
 });
 
+t.test(
+  'a presentation that was spent at another control plane is a replay there too, whatever else fails',
+  async (t) => {
+    const fixture = await verifyFixture(t, { per_month: 200 });
+    const other = fixture.moreLanes();
+    const ask = verifyAsk(fixture);
+    t.match((await verified(fixture, ask)).json, { decision: 'allow' });
+    t.match((await verified(fixture, {}, other)).json, { decision: 'allow' });
+    t.match((await verified(fixture, {}, other)).json, { reasons: ['MD-303'] });
+    t.equal(fixture.sources.at(-1), 'carried');
+    t.match((await verified(fixture, ask, other)).json, { reasons: ['MD-105'] }, 'not MD-303');
+  },
+);
+
 t.test('a nonce belongs to its mandate: another agent that copies it takes nothing from anybody', async (t) => {
   const fixture = await verifyFixture(t);
   const nonce = newNonce();
