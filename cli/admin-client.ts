@@ -49,7 +49,7 @@ export class AdminClient {
 
   /** @throws CliError with the server's reason and what to do next */
   get(path: string): Promise<Answer> {
-    return this.#request('GET', path, undefined);
+    return this.#request('GET', path, undefined, {});
   }
 
   /**
@@ -57,13 +57,23 @@ export class AdminClient {
    *
    * @throws CliError with the server's reason and what to do next
    */
-  send(method: 'POST' | 'PUT' | 'PATCH', path: string, body = '{}'): Promise<Answer> {
-    return this.#request(method, path, body);
+  send(
+    method: 'POST' | 'PUT' | 'PATCH',
+    path: string,
+    body = '{}',
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    return this.#request(method, path, body, headers);
   }
 
-  async #request(method: string, path: string, body: string | undefined): Promise<Answer> {
+  async #request(
+    method: string,
+    path: string,
+    body: string | undefined,
+    more: Readonly<Record<string, string>>,
+  ): Promise<Answer> {
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.#fetch(method, path, body);
+      const response = await this.#fetch(method, path, body, more);
       const text = await response.text().catch((error: unknown) => {
         throw this.#unreachable(error);
       });
@@ -75,8 +85,13 @@ export class AdminClient {
     }
   }
 
-  async #fetch(method: string, path: string, body: string | undefined): Promise<Response> {
-    const headers: Record<string, string> = { accept: 'application/json' };
+  async #fetch(
+    method: string,
+    path: string,
+    body: string | undefined,
+    more: Readonly<Record<string, string>>,
+  ): Promise<Response> {
+    const headers: Record<string, string> = { accept: 'application/json', ...more };
     if (this.#token !== null) headers['authorization'] = `Bearer ${this.#token}`;
     if (body !== undefined) headers['content-type'] = 'application/json';
     try {

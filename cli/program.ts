@@ -8,6 +8,7 @@ import { registerGateways } from './commands/gateways.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerProcesses } from './commands/processes.ts';
+import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
 import { registerTools } from './commands/tools.ts';
 import { Invocation } from './invocation.ts';
@@ -71,6 +72,8 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerKeys(program, invocation);
   registerEscalations(program, invocation);
   registerEvidence(program, invocation);
+  program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
+  registerRelyingParty(program, invocation);
   program.commandsGroup('For agents that sign themselves:');
   registerAgent(program, invocation);
   return program;

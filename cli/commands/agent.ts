@@ -11,14 +11,15 @@ import { isTypeId, type TypeId } from '../../core/type-id.ts';
 import { actionInput, actionOf } from '../../core/verify-request.ts';
 import { createAgentKey, readAgentKey } from '../agent-key-file.ts';
 import { CliError, usageError } from '../cli-error.ts';
-import type { Invocation } from '../invocation.ts';
+import { type Invocation, recordOf } from '../invocation.ts';
 import { fields } from '../output.ts';
 import { idArgument } from './arguments.ts';
 
 const TTL_MAX_S = PRESENTATION_WINDOW_MS / 1000;
 
 const PRESENT_HELP = `
-Nothing is sent, unless --verifier is missing: then it is asked for, with MANDATE_API_KEY or else with your session.
+With --key nothing is sent, unless --verifier is missing: then it is asked for, with MANDATE_API_KEY or else with your
+session. Without --key the service signs with the key that it holds (path 1).
 The presentation goes to POST /api/v1/verify together with the identical action, and is good for one allow.
 
 Example:
@@ -27,7 +28,7 @@ Example:
 `;
 
 interface PresentOptions {
-  key: string;
+  key?: string;
   mandate: string;
   verifier?: string;
   action: string;
@@ -52,12 +53,12 @@ export function registerAgent(program: Command, invocation: Invocation): void {
     .action(async (file: string) => showKey(invocation, await readAgentKey(file), file));
   program
     .command('present')
-    .requiredOption('--key <file>', "the agent's private key, PEM")
+    .option('--key <file>', "the agent's private key, PEM; without it the service signs, with the key that it holds")
     .requiredOption('--mandate <id>', 'mandate (mdt_…)')
     .option('--verifier <account>', "who verifies (acc_…): `presentation_verifier` in the mandate's status")
     .requiredOption('--action <json>', 'the action, as it will be verified')
     .addOption(new Option('--ttl-seconds <n>', `how long it is good for, at most ${TTL_MAX_S}`).default(`${TTL_MAX_S}`))
-    .description('sign what an agent is about to do, with its own key')
+    .description('sign what an agent is about to do')
     .addHelpText('after', PRESENT_HELP)
     .action((options: PresentOptions) => present(invocation, options));
 }
@@ -74,7 +75,9 @@ function showKey(invocation: Invocation, key: SigningKey, file: string): void {
 
 async function present(invocation: Invocation, options: PresentOptions): Promise<void> {
   const mandate = idArgument(options.mandate, 'mdt');
-  const ctx = contextDigest(actionArgument(options.action));
+  const action = actionArgument(options.action);
+  if (options.key === undefined) return await presentByService(invocation, mandate, options);
+  const ctx = contextDigest(action);
   const lifetime = ttlMs(options.ttlSeconds);
   const key = await readAgentKey(options.key);
   const verifier = options.verifier ?? (await verifierOf(invocation, mandate));
@@ -88,6 +91,22 @@ async function present(invocation: Invocation, options: PresentOptions): Promise
   const intent = { mandate_id: mandate, verifier, ctx, issued_at_ms: issued, expires_at_ms: issued + lifetime };
   const value = createPresentation(intent, key);
   invocation.show({ text: JSON.stringify(value), value }, () => `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Path 1: the service signs; shows the presentation alone, as the other path does. */
+async function presentByService(invocation: Invocation, mandate: string, options: PresentOptions): Promise<void> {
+  const service = invocation.service();
+  if (service === null) {
+    throw usageError(
+      '--key is missing, and there is no API key to have the service sign with.',
+      'Give --key FILE where the agent has its own key, or set MANDATE_API_KEY (scope agents:present).',
+    );
+  }
+  const body = `{"mandate_id":${JSON.stringify(mandate)},"action":${options.action}}`;
+  const { value } = await service.send('POST', '/api/v1/agents/present', body);
+  const presentation = recordOf(value, 'presentation');
+  const shown = { text: JSON.stringify(presentation), value: presentation };
+  invocation.show(shown, () => `${JSON.stringify(presentation, null, 2)}\n`);
 }
 
 /** The account that owns a mandate, from whoever is there to be asked. */
