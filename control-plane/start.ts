@@ -16,6 +16,7 @@ import { VersionCache } from './decisions/versions.ts';
 import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
+import { openSandbox } from './sandbox/account.ts';
 import { SigningKeys } from './signing/signing-keys.ts';
 
 /** Only the owner may connect to the socket: whoever can is one step from the shared secret. */
@@ -35,6 +36,7 @@ export interface ControlPlaneCore {
   readonly signing: SigningKeys;
   readonly buckets: TokenBuckets;
   readonly keyUses: KeyUses;
+  readonly sandboxAccountId: string;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -101,6 +103,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   undo.push(() => sql.end());
   await assertMigrated(sql);
   await checkMasterKey(sql, masterKey);
+  const sandboxAccountId = await openSandbox(sql);
   const custody = new Custody(masterKey);
   const metrics = new ControlPlaneMetrics();
   const buckets = new TokenBuckets();
@@ -119,14 +122,14 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
     verifications: {
       consumptionToken: (receiptId) => custody.consumptionToken(receiptId),
       signMat: (facts) => signing.sign(MAT_TYPE, matClaims(issuer, facts)),
-      sandboxAccountId: null,
+      sandboxAccountId,
     },
     metrics,
     logError,
   });
   undo.push(() => lanes.close());
   const keyUses = new KeyUses();
-  const core = { config, log, sql, lanes, metrics, custody, signing, buckets, keyUses, logError };
+  const core = { config, log, sql, lanes, metrics, custody, signing, buckets, keyUses, sandboxAccountId, logError };
   return { core, internalSecret };
 }
 
@@ -135,7 +138,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, signing, buckets, logError } = core;
+  const { config, sql, lanes, metrics, signing, buckets, sandboxAccountId, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -146,7 +149,7 @@ async function startListeners(
     buckets,
     escalations,
     signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(serviceUrl(config), facts)),
-    sandboxAccountId: null,
+    sandboxAccountId,
     metrics,
     logError,
   });
