@@ -13,6 +13,7 @@ import { startJobs } from './jobs/loop.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerSandboxRoutes } from './sandbox/routes.ts';
 import { buildServer, type RegisterRoutes } from './server.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
 
@@ -28,17 +29,18 @@ const ROUTES: readonly RegisterRoutes[] = [
   registerConsumptionRoutes,
   registerExecutionRoutes,
   registerDenialCodeRoutes,
+  registerSandboxRoutes,
 ];
 
 const PARTS: ControlPlaneParts = {
   escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),
-  admin: ({ config, sql, lanes, custody, buckets, metrics, keyUses, logError }, escalations) =>
+  admin: ({ config, sql, lanes, custody, buckets, metrics, keyUses, sandboxAccountId, logError }, escalations) =>
     buildServer(
       {
         sql,
         commands: lanes,
         custody,
-        booking: { lanes, sandboxAccountId: null },
+        booking: { lanes, sandboxAccountId },
         buckets,
         allowPrivateTargets: config.gatewayAllowPrivateTargets,
         logError,
