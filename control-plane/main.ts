@@ -13,6 +13,7 @@ import { startJobs } from './jobs/loop.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerSandboxRoutes } from './sandbox/routes.ts';
 import { buildServer, type RegisterRoutes } from './server.ts';
 import { jwksRoute } from './signing/routes.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
@@ -29,17 +30,20 @@ const ROUTES: readonly RegisterRoutes[] = [
   registerConsumptionRoutes,
   registerExecutionRoutes,
   registerDenialCodeRoutes,
+  registerSandboxRoutes,
 ];
 
 const PARTS: ControlPlaneParts = {
   escalations: ({ sql, lanes, custody, logError }) => new EscalationWaits({ sql, commands: lanes, custody, logError }),
-  admin: ({ config, sql, lanes, custody, signing, issuer, buckets, metrics, keyUses, logError }, escalations) =>
-    buildServer(
+  admin: (core, escalations) => {
+    const { config, sql, lanes, custody, signing, issuer, buckets, metrics, keyUses, sandboxAccountId, logError } =
+      core;
+    return buildServer(
       {
         sql,
         commands: lanes,
         custody,
-        booking: { lanes, sandboxAccountId: null },
+        booking: { lanes, sandboxAccountId },
         signing,
         issuer,
         buckets,
@@ -51,7 +55,8 @@ const PARTS: ControlPlaneParts = {
         escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
       },
       [...ROUTES, jwksRoute(signing)],
-    ),
+    );
+  },
   jobs: startJobs,
 };
 

@@ -16,6 +16,7 @@ import { VersionCache } from './decisions/versions.ts';
 import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
+import { openSandbox } from './sandbox/account.ts';
 import { SigningKeys } from './signing/signing-keys.ts';
 
 /** Only the owner may connect to the socket: whoever can is one step from the shared secret. */
@@ -37,6 +38,7 @@ export interface ControlPlaneCore {
   readonly issuer: string;
   readonly buckets: TokenBuckets;
   readonly keyUses: KeyUses;
+  readonly sandboxAccountId: string;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -103,6 +105,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   undo.push(() => sql.end());
   await assertMigrated(sql);
   await checkMasterKey(sql, masterKey);
+  const sandboxAccountId = await openSandbox(sql);
   const custody = new Custody(masterKey);
   const metrics = new ControlPlaneMetrics();
   const buckets = new TokenBuckets();
@@ -121,14 +124,15 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
     verifications: {
       consumptionToken: (receiptId) => custody.consumptionToken(receiptId),
       signMat: (facts) => signing.sign(MAT_TYPE, matClaims(issuer, facts)),
-      sandboxAccountId: null,
+      sandboxAccountId,
     },
     metrics,
     logError,
   });
   undo.push(() => lanes.close());
   const keyUses = new KeyUses();
-  const core = { config, log, sql, lanes, metrics, custody, signing, issuer, buckets, keyUses, logError };
+  const means = { lanes, metrics, custody, signing, issuer, buckets, keyUses, sandboxAccountId };
+  const core = { config, log, sql, logError, ...means };
   return { core, internalSecret };
 }
 
@@ -137,7 +141,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, signing, issuer, buckets, keyUses, logError } = core;
+  const { config, sql, lanes, metrics, signing, issuer, buckets, keyUses, sandboxAccountId, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -149,7 +153,7 @@ async function startListeners(
     escalations,
     keyUsed: (accountId, keyId, atMs) => keyUses.note(accountId, keyId, atMs),
     signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(issuer, facts)),
-    sandboxAccountId: null,
+    sandboxAccountId,
     metrics,
     logError,
   });

@@ -170,3 +170,18 @@ export const NONCE_MAX_CHARACTERS = 128;
 export const API_KEYS_ACTIVE_MAX = 1_000;
 /** Keys whose last use waits to be written by one process: seconds of all the keys a large installation has. */
 export const API_KEY_USES_WAITING_MAX = 100_000;
+// The sandbox.
+/** How long a sandbox mandate lives (contract §8: 24 h). */
+export const SANDBOX_LIFE_MS = 24 * 60 * 60_000;
+/** Sandbox mandates that are not swept yet, of everybody together: enough for an event, and all that can lie around. */
+export const SANDBOX_MANDATES_MAX = 2_000;
+/** Allows under one sandbox mandate; with the bound above, what the sweep has to look through. */
+export const SANDBOX_USES_MAX = 100;
+/** Sandbox mandates made from one address in an hour, all at once if need be; sharing an address must be possible. */
+export const SANDBOX_MANDATES_PER_HOUR = 20;
+/** What a sandbox request may hold: a scope of a hundred entries, or an action. */
+export const SANDBOX_BODY_MAX_BYTES = 16 * 1024;
+/** What the echo answers is held in memory twice. */
+export const SANDBOX_ECHO_MAX_BYTES = 64 * 1024;
+/** Mandates swept at a time: each is looked for among all that the sandbox allowed, under its account's lock. */
+export const SANDBOX_SWEEP_BATCH = 5;

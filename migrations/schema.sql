@@ -252,6 +252,29 @@ CREATE OR REPLACE FUNCTION public.ms_time(ms text)
 AS $function$ select to_timestamp(ms::double precision / 1000) $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.open_sandbox(p_account_id text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_account_id text;
+begin
+  -- Control planes that start together: the second one waits, and then finds what the first one made.
+  lock table sandbox in share row exclusive mode;
+  select s.account_id into v_account_id from sandbox s;
+  if v_account_id is not null then
+    return v_account_id;
+  end if;
+  insert into accounts (account_id, email, password_hash, totp_sealed, created_at)
+  values (p_account_id, p_account_id || '@sandbox.invalid', '!', '', db_clock());
+  insert into account_heads (account_id, at) values (p_account_id, db_clock());
+  insert into sandbox (account_id, created_at) values (p_account_id, db_clock());
+  return p_account_id;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_authorisations(p_accounts text, p_receipts text, p_tokens text, p_mandates text, p_months text, p_keys text, p_amounts text, p_currencies text, p_types text, p_counterparties text, p_ctxs text, p_nonces text, p_nonce_ends text, p_now_ms bigint, p_due_ms bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -363,6 +386,56 @@ CREATE OR REPLACE FUNCTION public.rfc3339(moment timestamp with time zone)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$ select to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $function$
+;
+
+CREATE OR REPLACE FUNCTION public.sweep_sandbox(p_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_account_id text;
+  v_ended text[];
+begin
+  select s.account_id into v_account_id from sandbox s;
+  if v_account_id is null then
+    return 0;
+  end if;
+  perform from account_heads h where h.account_id = v_account_id for no key update;
+
+  delete from agent_keys k using sandbox_mandates s, mandates m
+  where k.account_id = v_account_id and s.account_id = v_account_id and m.account_id = v_account_id
+    and s.mandate_id = k.mandate_id and m.mandate_id = k.mandate_id
+    and m.valid_until <= db_clock() - interval '1 hour';
+
+  select coalesce(array_agg(x.mandate_id), '{}') into v_ended from (
+    select m.mandate_id from sandbox_mandates s
+    join mandates m on m.account_id = s.account_id and m.mandate_id = s.mandate_id
+    where s.account_id = v_account_id and m.status in ('expired', 'consumed', 'revoked')
+      and m.valid_until <= db_clock() - interval '1 day'
+    order by m.valid_until limit p_limit
+  ) x;
+  -- What the job has not booked yet keeps its mandate until it has.
+  v_ended := array(
+    select e.mandate_id from unnest(v_ended) as e (mandate_id)
+    except
+    select a.mandate_id from authorisations a
+    where a.account_id = v_account_id and a.mandate_id = any (v_ended) and a.state = 'reserved');
+  if cardinality(v_ended) = 0 then
+    return 0;
+  end if;
+
+  delete from executions e using authorisations a
+  where e.account_id = v_account_id and a.account_id = v_account_id and a.receipt_id = e.receipt_id
+    and a.mandate_id = any (v_ended);
+  delete from authorisations where account_id = v_account_id and mandate_id = any (v_ended);
+  delete from escalations where account_id = v_account_id and mandate_id = any (v_ended);
+  delete from mandate_months where account_id = v_account_id and mandate_id = any (v_ended);
+  delete from sandbox_mandates where account_id = v_account_id and mandate_id = any (v_ended);
+  delete from mandates where account_id = v_account_id and mandate_id = any (v_ended);
+  return cardinality(v_ended);
+end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.verify_facts(p_key_accounts text, p_keys text, p_mandate_accounts text, p_mandates text, p_nonce_accounts text, p_nonces text, p_token_accounts text, p_tokens text, OUT keys json, OUT mandates json, OUT escalations json, OUT nonces json, OUT authorisations json, OUT executions json)
@@ -747,6 +820,27 @@ create table public.reservations (
   constraint reservations_pkey PRIMARY KEY (account_id, receipt_id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000);
 
+create table public.sandbox (
+  only_row boolean default true not null,
+  account_id text collate "C" not null,
+  created_at timestamp with time zone not null,
+  constraint sandbox_only_row_check CHECK (only_row),
+  constraint sandbox_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint sandbox_pkey PRIMARY KEY (only_row),
+  constraint sandbox_account_id_key UNIQUE (account_id)
+);
+
+create table public.sandbox_mandates (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  secret_hash bytea not null,
+  created_at timestamp with time zone not null,
+  constraint sandbox_mandates_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
+  constraint sandbox_mandates_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.sandbox(account_id),
+  constraint sandbox_mandates_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id),
+  constraint sandbox_mandates_pkey PRIMARY KEY (account_id, mandate_id)
+);
+
 create table public.schema_migrations (
   version integer not null,
   name text not null,
@@ -947,6 +1041,10 @@ grant insert, select, update on public.mandates to mandate_app;
 
 grant delete, insert, select, update on public.reservations to mandate_app;
 
+grant select on public.sandbox to mandate_app;
+
+grant insert, select on public.sandbox_mandates to mandate_app;
+
 grant select on public.schema_migrations to mandate_app;
 
 grant delete, insert, select, update on public.sessions to mandate_app;
@@ -966,3 +1064,7 @@ grant delete, insert, select on public.spent_nonces to mandate_app;
 grant delete, insert, select on public.token_routes to mandate_app;
 
 grant delete, insert, select, update on public.tools to mandate_app;
+
+grant execute only on function public.open_sandbox(text) to mandate_app;
+
+grant execute only on function public.sweep_sandbox(integer) to mandate_app;

@@ -5,6 +5,7 @@ import type { BucketState } from '../rate-limit/buckets.ts';
 import { addressBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
 import { clientAddress } from './client-address.ts';
 import type { RouteDependencies } from './dependencies.ts';
+import { networkOf } from './network.ts';
 
 const CREDENTIAL = /^Bearer ((?:ses|mak|gwt)_[A-Za-z0-9_-]{43})$/i;
 
@@ -12,6 +13,7 @@ const CREDENTIAL = /^Bearer ((?:ses|mak|gwt)_[A-Za-z0-9_-]{43})$/i;
 interface Counted {
   readonly on: 'credential' | 'address' | 'open';
   readonly state: BucketState;
+  readonly client: string;
   /** The bucket of the address. */
   readonly address: string;
   /** The bucket of the credential; null where none is shown or the route takes none. */
@@ -71,11 +73,28 @@ export function countAgainstAddress(request: FastifyRequest, deps: RouteDependen
   if (!state.allowed) throw refusal(deps, state);
 }
 
+/**
+ * Counts a request against a further bucket that its address has for `purpose`, and tells that one's state from here on
+ * where it is empty. An IPv6 address counts as its network: whoever has one has them all.
+ *
+ * @throws ProblemError 429 `rate_limited`
+ */
+export function countPurpose(request: FastifyRequest, deps: RouteDependencies, purpose: string, rate: Rate): void {
+  const counted = counts.get(request);
+  if (counted === undefined) throw new Error('this request was not counted');
+  const key = `${purpose} ${networkOf(counted.client)}`;
+  const state = deps.buckets.take(key, rate.perSecond, rate.burst, performance.now());
+  if (state.allowed) return;
+  counts.set(request, { ...counted, state });
+  throw refusal(deps, state);
+}
+
 /** Counts a request that no hook saw, since its address cannot even be read, and refuses where there were too many. */
 export function countUnread(request: FastifyRequest, deps: RouteDependencies): ProblemError | null {
-  const address = addressKey(request, clientAddress(request, deps.internalSecretHash));
+  const client = clientAddress(request, deps.internalSecretHash);
+  const address = addressKey(request, client);
   const state = takeAddress(deps, address);
-  counts.set(request, { on: 'address', state, address, credential: null });
+  counts.set(request, { on: 'address', state, client, address, credential: null });
   return state.allowed ? null : refusal(deps, state);
 }
 
@@ -94,13 +113,14 @@ export function tellRate(request: FastifyRequest, reply: FastifyReply, deps: Rou
 
 function countOf(request: FastifyRequest, deps: RouteDependencies): Counted {
   const nowMs = performance.now();
-  const address = addressKey(request, clientAddress(request, deps.internalSecretHash));
+  const client = clientAddress(request, deps.internalSecretHash);
+  const address = addressKey(request, client);
   const credential = request.routeOptions.config.public === true ? null : credentialKey(request);
-  if (credential === null) return { on: 'address', state: takeAddress(deps, address), address, credential };
+  if (credential === null) return { on: 'address', state: takeAddress(deps, address), client, address, credential };
   const own = deps.buckets.takeKnown(credential, nowMs);
-  if (own !== undefined) return { on: 'credential', state: own, address, credential };
+  if (own !== undefined) return { on: 'credential', state: own, client, address, credential };
   const { perSecond, burst } = deps.managementRate ?? MANAGEMENT_RATE;
-  return { on: 'open', state: deps.buckets.peek(address, perSecond, burst, nowMs), address, credential };
+  return { on: 'open', state: deps.buckets.peek(address, perSecond, burst, nowMs), client, address, credential };
 }
 
 function takeAddress({ buckets, managementRate = MANAGEMENT_RATE }: RouteDependencies, address: string): BucketState {

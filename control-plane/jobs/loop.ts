@@ -5,6 +5,7 @@ import type { Job, JobsCore } from './job.ts';
 import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
 import { sweepReservations } from './sweep-reservations.ts';
+import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
 const KEY_USES_INTERVAL_MS = 5_000;
@@ -19,6 +20,7 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
+  { name: 'sweep the sandbox', intervalMs: INTERVAL_MS, run: sweepSandbox },
   { name: 'write key uses', intervalMs: KEY_USES_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
 ];
 

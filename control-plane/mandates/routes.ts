@@ -43,7 +43,7 @@ export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependenc
     const input = readBody(request, mandateInput);
     const accountId = accountOf(request);
     await knownTimeZone(deps.sql, input.time_zone);
-    const id = await deps.commands.command(accountId, (context) => create(context, deps.custody, input));
+    const id = await deps.commands.command(accountId, (context) => createMandate(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
   for (const step of Object.keys(STEPS) as Step[]) {
@@ -64,7 +64,8 @@ async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
     throw invalidFields([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
 }
 
-async function create(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
+/** Makes a mandate of the command's account, with the key of its agent where it names none; returns its identifier. */
+export async function createMandate(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
   const terms: MandateTerms = {
     mandate_id: newTypeId('mdt', context.nowMs),
     version: 1,

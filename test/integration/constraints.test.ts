@@ -52,6 +52,8 @@ const GOOD: Record<string, Row> = {
     ...{ revoked_at: null },
   },
   api_key_uses: { account_id, key_id, last_used_at: NOW },
+  sandbox: { account_id, created_at: NOW },
+  sandbox_mandates: { account_id, mandate_id, secret_hash: HASH, created_at: NOW },
 };
 
 /** Changes of the good row that break a rule; each is refused by a CHECK. */
@@ -139,6 +141,8 @@ const BROKEN: Record<string, readonly Row[]> = {
     { management_burst: 1_000_001 },
   ],
   api_key_uses: [],
+  sandbox: [{ only_row: false }],
+  sandbox_mandates: [{ secret_hash: SHORT }],
 };
 
 function insert(sql: Sql, table: string, row: Row): Promise<unknown> {
