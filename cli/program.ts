@@ -9,6 +9,7 @@ import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerProcesses } from './commands/processes.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
+import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
 import { registerTools } from './commands/tools.ts';
 import { Invocation } from './invocation.ts';
@@ -74,6 +75,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerEvidence(program, invocation);
   program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
   registerRelyingParty(program, invocation);
+  registerSandbox(program, invocation);
   program.commandsGroup('For agents that sign themselves:');
   registerAgent(program, invocation);
   return program;

@@ -60,6 +60,12 @@ t.test(
     t.equal(code, 0, stderr);
     t.match(stdout, /^\d{3} checks passed$/m);
     t.notMatch(stdout, /(?:ctk|etk|mak|ags)_[A-Za-z0-9_-]{20}/);
+    const tried = await mandate(['sandbox', 'try'], {
+      ...variables,
+      MANDATE_URL: up.addresses['proxy'] ?? '',
+      MANDATE_API_KEY: api_key,
+    });
+    t.match(tried, { code: 0, stdout: /"decision": "allow".*"MD-302".*"decision": "escalate"/s }, tried.stderr);
     const chain = await run(['evidence', 'verify']);
     t.ok(Number(chain['entries']) > 10, JSON.stringify(chain));
   },
