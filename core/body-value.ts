@@ -26,8 +26,10 @@ export function bodyValue(node: JsonNode): BodyValue {
   return new DecimalText((node as { readonly text: string }).text);
 }
 
-/** Zod: a JSON number as its digits. */
-export const decimalText = z.custom<DecimalText>((value) => value instanceof DecimalText, 'must be a JSON number');
+/** Zod: a JSON number as its digits; to whoever sends it, a number, and every one of them is an amount. */
+export const decimalText = z
+  .custom<DecimalText>((value) => value instanceof DecimalText, 'must be a JSON number')
+  .meta({ type: 'number', minimum: 0, description: 'A plain decimal, read from its digits, never through a double.' });
 
 /** What a schema found wrong, field by field. */
 export function fieldProblems(error: z.ZodError): FieldProblem[] {

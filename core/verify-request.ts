@@ -1,21 +1,15 @@
 import { z } from 'zod';
-import { type Action, isActionType, isCounterparty } from './action.ts';
+import type { Action } from './action.ts';
+import { actionTypeField, counterpartyField, currencyField } from './body-fields.ts';
 import { type BodyValue, bodyValue, decimalText, fieldProblems, invalidFields } from './body-value.ts';
 import { isJsonObject, type JsonNode, type JsonObject } from './json.ts';
-import { isCurrency, minorUnits } from './money.ts';
+import { minorUnits } from './money.ts';
 
 /** An action as a caller writes it (interface.md, "Action"); unknown members are refused (contract §2). */
 export const actionInput = z.strictObject({
-  type: z.string().refine(isActionType, 'must be an action type such as payments.create'),
-  amount: z.strictObject({
-    value: decimalText,
-    currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR'),
-  }),
-  counterparty: z
-    .string()
-    .transform((text) => text.normalize('NFC'))
-    .refine(isCounterparty, 'must be 1 to 256 characters')
-    .optional(),
+  type: actionTypeField,
+  amount: z.strictObject({ value: decimalText, currency: currencyField }),
+  counterparty: counterpartyField.optional(),
 });
 export type ActionInput = z.infer<typeof actionInput>;
 
@@ -27,7 +21,8 @@ export function actionOf(input: ActionInput, field = 'action'): Action {
   return { type: input.type, amount_minor: reading.minor, currency, counterparty: input.counterparty ?? null };
 }
 
-const verifyBody = z.strictObject({
+/** The body of POST /api/v1/verify; its presentation is read, and refused, with a decision (MD-101). */
+export const verifyBody = z.strictObject({
   presentation: z.unknown(),
   action: actionInput,
   escalation_token: z.string().min(1, 'must not be empty').max(256, 'is too long').optional(),

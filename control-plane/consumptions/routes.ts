@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { isActionType, isContextDigest, isCounterparty } from '../../core/action.ts';
+import { actionTypeField, contextDigestField, counterpartyField, currencyField } from '../../core/body-fields.ts';
 import { decimalText } from '../../core/body-value.ts';
-import { isCurrency } from '../../core/money.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
 import { bookByToken } from '../decisions/book-by-token.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
@@ -13,14 +12,10 @@ import { bookConsumption } from './book.ts';
 export const consumptionBody = z.strictObject({
   consumption_token: z.string(),
   final_amount: decimalText.optional(),
-  currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR').optional(),
-  action_type: z.string().refine(isActionType, 'must be an action type such as payments.create').optional(),
-  counterparty: z
-    .string()
-    .transform((text) => text.normalize('NFC'))
-    .refine(isCounterparty, 'must be 1 to 256 characters')
-    .optional(),
-  context_digest: z.string().refine(isContextDigest, 'must be the ctx of the presentation (sha-256:…)').optional(),
+  currency: currencyField.optional(),
+  action_type: actionTypeField.optional(),
+  counterparty: counterpartyField.optional(),
+  context_digest: contextDigestField.optional(),
 });
 
 /** POST /api/v1/consumptions: books what an allowed action cost (contract §5). */

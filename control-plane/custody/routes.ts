@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { contextDigest } from '../../core/action.ts';
+import { typeIdField } from '../../core/body-fields.ts';
 import { PRESENTATION_WINDOW_MS } from '../../core/decide.ts';
 import { ProblemError } from '../../core/errors.ts';
 import { createPresentation, type PresentationDocument } from '../../core/presentation.ts';
-import { isTypeId, type TypeId } from '../../core/type-id.ts';
+import type { TypeId } from '../../core/type-id.ts';
 import { actionInput, actionOf } from '../../core/verify-request.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
@@ -13,9 +14,7 @@ import { openAgentKey } from './agent-keys.ts';
 
 /** The body of POST /api/v1/agents/present (interface.md). */
 export const presentBody = z.strictObject({
-  mandate_id: z
-    .string()
-    .refine((text): text is TypeId<'mdt'> => isTypeId(text, 'mdt'), "must be a mandate's id (mdt_…)"),
+  mandate_id: typeIdField('mdt', 'a mandate'),
   action: actionInput,
 });
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { currencyField } from '../../core/body-fields.ts';
 import { decimalText } from '../../core/body-value.ts';
-import { isCurrency } from '../../core/money.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
 import { bookByToken } from '../decisions/book-by-token.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
@@ -15,7 +15,7 @@ export const executionBody = z.strictObject({
   reservation_token: z.string(),
   outcome: z.enum(Object.keys(OUTCOMES) as [OutcomeName, ...OutcomeName[]]),
   executed_amount: decimalText.optional(),
-  executed_currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR').optional(),
+  executed_currency: currencyField.optional(),
   external_ref: z
     .string()
     .min(1, 'must not be empty')

@@ -24,10 +24,12 @@ export function idParam<P extends TypeIdPrefix>(request: FastifyRequest, prefix:
 
 /** Zod: a whole JSON number within bounds, as a number. */
 export function wholeNumber(min: number, max: number) {
-  return decimalText.transform((value, context) => {
-    const number = /^(0|[1-9][0-9]{0,15})$/.test(value.text) ? Number(value.text) : Number.NaN;
-    if (number >= min && number <= max) return number;
-    context.addIssue({ code: 'custom', message: `must be a whole number from ${min} to ${max}` });
-    return z.NEVER;
-  });
+  return decimalText
+    .transform((value, context) => {
+      const number = /^(0|[1-9][0-9]{0,15})$/.test(value.text) ? Number(value.text) : Number.NaN;
+      if (number >= min && number <= max) return number;
+      context.addIssue({ code: 'custom', message: `must be a whole number from ${min} to ${max}` });
+      return z.NEVER;
+    })
+    .meta({ type: 'integer', minimum: min, maximum: max, description: 'A whole number.' });
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { isCounterparty, isScopeEntry } from '../../core/action.ts';
+import { isScopeEntry } from '../../core/action.ts';
+import { counterpartyField, currencyField } from '../../core/body-fields.ts';
 import type { DecimalText } from '../../core/body-value.ts';
 import { decimalText, invalidFields } from '../../core/body-value.ts';
 import type { FieldProblem } from '../../core/errors.ts';
-import { type AmountUnit, isCurrency, minorUnits } from '../../core/money.ts';
+import { type AmountUnit, minorUnits } from '../../core/money.ts';
 import { wholeNumber } from '../http/request.ts';
 
 const USES_MAX = 1_000_000_000;
@@ -30,23 +31,21 @@ export const mandateInput = z.strictObject({
   name: text(NAME_MAX_CHARACTERS).default('Unnamed mandate'),
   scope: z
     .array(
-      z.string().refine(isScopeEntry, 'must be an action type such as payments.create, or a prefix such as payments.*'),
+      z
+        .string()
+        .refine(isScopeEntry, 'must be an action type such as payments.create, or a prefix such as payments.*')
+        .meta({
+          description: 'An action type, or a prefix that ends in .* and covers everything below it.',
+          pattern: '^[a-z0-9_-]+(?:\\.[a-z0-9_-]+)*(?:\\.\\*)?$',
+        }),
     )
     .min(1, 'must name at least one action type')
     .max(SCOPE_MAX_ENTRIES),
   amount_limit_per_action: decimalText,
   amount_limit_per_month: decimalText,
   escalation_threshold: decimalText.nullish(),
-  currency: z.string().refine(isCurrency, 'must be an ISO 4217 code in upper case, such as EUR').default('EUR'),
-  counterparties: z
-    .array(
-      z
-        .string()
-        .transform((value) => value.normalize('NFC'))
-        .refine(isCounterparty, 'must be 1..256 characters'),
-    )
-    .max(COUNTERPARTIES_MAX)
-    .default([]),
+  currency: currencyField.default('EUR'),
+  counterparties: z.array(counterpartyField).max(COUNTERPARTIES_MAX).default([]),
   agent_did: z.string().refine(isAgentDid, 'must be the did:key of an Ed25519 key, or empty').default(''),
   time_zone: z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin').default('UTC'),
   valid_until: z.string().regex(TIME, 'must be an RFC 3339 time with a zone, such as 2030-01-31T00:00:00Z').nullish(),
