@@ -52,7 +52,7 @@ const evidence = z
 
 /** A presentation (contract §3). */
 export const presentationAnswer = z
-  .object({
+  .strictObject({
     type: z.literal('MandatePresentation'),
     mandate_id: id('mdt', 'The mandate that the agent acts under.'),
     verifier: id('acc', 'The presentation_verifier of the mandate.'),
@@ -60,7 +60,7 @@ export const presentationAnswer = z
     nonce: z.string().regex(new RegExp(`^[A-Za-z0-9_-]{${NONCE_MIN_CHARACTERS},${NONCE_MAX_CHARACTERS}}$`)),
     issued_at: z.string().meta({ format: 'date-time' }),
     expires_at: z.string().meta({ format: 'date-time', description: 'At most 5 minutes after issued_at.' }),
-    proof: z.object({
+    proof: z.strictObject({
       type: z.literal('DataIntegrityProof'),
       cryptosuite: z.literal('eddsa-jcs-2022'),
       created: z.string().meta({ format: 'date-time' }),
@@ -109,7 +109,12 @@ export const verifyEscalate = z.object({
   escalation: escalationOpened,
   receipt: decisionReceipt,
 });
-export const verifyAnswer = z.discriminatedUnion('decision', [verifyAllow, verifyDeny, verifyEscalate]);
+export const verifyAnswer = z.discriminatedUnion('decision', [verifyAllow, verifyDeny, verifyEscalate]).meta({
+  discriminator: {
+    propertyName: 'decision',
+    mapping: { allow: 'VerifyAllow', deny: 'VerifyDeny', escalate: 'VerifyEscalate' },
+  },
+});
 
 /** The answer of POST /api/v1/consumptions. */
 export const consumptionAnswer = z.object({
@@ -213,7 +218,12 @@ export const gatewayEscalate = z.object({
   escalation: escalationOpened,
   receipt_id: receiptId,
 });
-export const gatewayRefusal = z.discriminatedUnion('error', [gatewayDeny, gatewayEscalate]);
+export const gatewayRefusal = z.discriminatedUnion('error', [gatewayDeny, gatewayEscalate]).meta({
+  discriminator: {
+    propertyName: 'error',
+    mapping: { service_deny: 'GatewayDeny', service_escalate: 'GatewayEscalate' },
+  },
+});
 
 const coordinate = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
 
@@ -231,9 +241,6 @@ export const jwksAnswer = z.object({
     }),
   ),
 });
-
-/** GET /healthz and GET /readyz. */
-export const healthAnswer = z.object({ status: z.string() });
 
 /** Every error that is no decision (RFC 9457, contract §8). */
 export const problemAnswer = z

@@ -21,6 +21,7 @@ export const executionBody = z.strictObject({
     .min(1, 'must not be empty')
     .max(REFERENCE_MAX_CHARACTERS, `must be at most ${REFERENCE_MAX_CHARACTERS} characters`)
     .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must not hold control characters')
+    .meta({ description: 'What it is called elsewhere; without control characters.' })
     .optional(),
 });
 

@@ -1,0 +1,37 @@
+import { registerDenialCodeRoutes } from './api/denial-codes.ts';
+import { registerOpenApiRoutes } from './api/openapi.ts';
+import { registerConsumptionRoutes } from './consumptions/routes.ts';
+import { registerPresentRoutes } from './custody/routes.ts';
+import { registerEscalationRoutes } from './escalations/routes.ts';
+import { registerEvidenceRoutes } from './evidence/routes.ts';
+import { registerExecutionRoutes } from './executions/routes.ts';
+import { registerGatewayRoutes } from './gateways/routes.ts';
+import { registerToolRoutes } from './gateways/tool-routes.ts';
+import { registerKeyRoutes } from './keys/routes.ts';
+import { registerMandateRoutes } from './mandates/routes.ts';
+import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerSandboxRoutes } from './sandbox/routes.ts';
+import type { RegisterRoutes } from './server.ts';
+import { jwksRoute } from './signing/routes.ts';
+import type { SigningKeys } from './signing/signing-keys.ts';
+
+const NOUNS: readonly RegisterRoutes[] = [
+  registerMandateRoutes,
+  registerGatewayRoutes,
+  registerToolRoutes,
+  registerEscalationRoutes,
+  registerEvidenceRoutes,
+  registerKeyRoutes,
+  registerMandateStatusRoutes,
+  registerPresentRoutes,
+  registerConsumptionRoutes,
+  registerExecutionRoutes,
+  registerDenialCodeRoutes,
+  registerSandboxRoutes,
+  registerOpenApiRoutes,
+];
+
+/** Every route of a control plane besides accounts and health: the admin API and the public one. */
+export function allRoutes(signing: Pick<SigningKeys, 'jwks'>): readonly RegisterRoutes[] {
+  return [...NOUNS, jwksRoute(signing)];
+}
