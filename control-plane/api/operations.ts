@@ -254,7 +254,9 @@ const SANDBOX: readonly Operation[] = [
     id: 'echo',
     tag: 'Sandbox',
     summary: 'Be told what was received',
-    description: 'A neutral target without side effects, for any method and any body. Credentials are masked.',
+    description:
+      'A neutral target without side effects, for any method (QUERY as well, which OpenAPI 3.1 has no word for) and any body. Credentials are ' +
+      'masked.',
     access: PUBLIC,
     body: { type: '*/*', schema: 'any', examples: {} },
     answers: [{ status: '200', description: 'What was received.', content: json('Echo', { post: examples.ECHO }) }],
