@@ -140,10 +140,11 @@ function escalationOf(
   if (mandate === null) throw new Error('an action without a mandate cannot escalate');
   const { standing } = verdict;
   const subject = { mandate, subjectId: VERIFY_SUBJECT };
-  return recordEscalation(context, {
+  const { id, expires_at } = recordEscalation(context, {
     ...subject,
     ...{ head, decision: request, ctx: request.ctx, request: null, receiptId, standing },
   });
+  return { id, expires_at };
 }
 
 function decisionFacts(context: AskContext, given: Case, request: DecisionRequest): DecisionFacts {
