@@ -45,7 +45,7 @@ const receiptId = id('rcp', 'The receipt of the decision: where it stands in the
 
 const evidence = z
   .object({
-    seq: z.int().min(1),
+    seq: z.int().min(0),
     hash: z.string().regex(/^[0-9a-f]{64}$/),
   })
   .meta({ description: "The entry in the account's chain of evidence." });

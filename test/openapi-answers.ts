@@ -15,22 +15,23 @@ const OWN_HEADERS = /^(?:x-ratelimit-|x-service-|x-idempotent-|x-request-id$|ret
  * What of an answer is not as the document says: nothing, if all is well.
  *
  * `path` is that of the request, its query is not looked at. Beyond the document, which lets answers have further
- * members, none is accepted that it does not name: whatever is answered is to be described. A 404 or 405 of what the
+ * members, none is accepted that it does not name: whatever is answered is to be described. The refusal of what the
  * document does not have must still be a problem document.
  */
 export function answersAs(document: OpenApiDocument, method: string, path: string, answer: GivenAnswer): string[] {
   const operation = operationAt(document, method, path.split('?', 1)[0] ?? '');
   const { status, headers } = answer;
   if (operation === null) {
-    if (status !== 404 && status !== 405) return [`${method} ${path} is not in the document, but answers ${status}`];
-    return problemsOf(document, anyProblem(status), answer, method);
+    const refused = problemsOf(document, anyProblem(), answer, method);
+    return REFUSED_UNREAD.has(status) ? refused : [`${method} ${path} is not described, but answers ${status}`];
   }
   const responses = operation['responses'] as Readonly<Record<string, JsonMember>>;
-  const forwarded = headers['x-service-decision'] === 'allow';
+  const own = answer.body.includes('"urn:mandate-gateway:problem:');
+  const forwarded = headers['x-service-decision'] === 'allow' && !own;
   const found = forwarded && responses['default'] !== undefined ? responses['default'] : responses[status];
   if (found === undefined) {
-    return status === 404 || status === 405
-      ? problemsOf(document, anyProblem(status), answer, method)
+    return status === 405
+      ? problemsOf(document, anyProblem(), answer, method)
       : [`${method} ${path} does not document ${status}: ${answer.body.slice(0, 200)}`];
   }
   return problemsOf(document, referred(document, found), answer, method).map((one) => `${method} ${path}: ${one}`);
@@ -50,10 +51,13 @@ function operationAt(document: OpenApiDocument, method: string, path: string): J
   return null;
 }
 
-function anyProblem(status: number): JsonMember {
+/** What may be said of a request that no operation is for. */
+const REFUSED_UNREAD: ReadonlySet<number> = new Set([400, 404, 405, 429]);
+
+function anyProblem(): JsonMember {
   const content = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
-  const [header, optional] = [status === 404 ? 'not_found' : 'method_not_allowed', {}];
-  return { content, headers: optional, 'x-error-codes': [header], undocumented: true };
+  const codes = ['malformed_request', 'ambiguous_path', 'not_found', 'method_not_allowed', 'rate_limited'];
+  return { content, 'x-error-codes': codes, undocumented: true };
 }
 
 function problemsOf(document: OpenApiDocument, response: JsonMember, answer: GivenAnswer, method: string): string[] {

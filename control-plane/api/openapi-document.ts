@@ -136,7 +136,8 @@ function responsesOf(operation: Operation, method: DocumentMethod, shared: Share
   const responses: Record<string, unknown> = {};
   for (const answer of operation.answers) responses[answer.status] = answerOf(answer, method);
   const byStatus = Map.groupBy(operation.problems, (code) => PROBLEMS[code][0]);
-  for (const [status, codes] of [...byStatus].sort(([a], [b]) => a - b)) responses[status] = shared.of(status, codes);
+  for (const [status, codes] of [...byStatus].sort(([a], [b]) => a - b))
+    responses[status] = shared.of(status, codes, operation.access);
   return responses;
 }
 
@@ -173,14 +174,15 @@ class SharedResponses {
   readonly #names = new Map<string, string>();
 
   /** A reference to the response of a status that may be any of these problems. */
-  of(status: number, codes: readonly ProblemCode[]): JsonMember {
+  of(status: number, codes: readonly ProblemCode[], access: Access): JsonMember {
     const sorted = [...codes].sort();
-    const key = sorted.join(' ');
+    const gateway = access.kind === 'gateway';
+    const key = `${gateway} ${sorted.join(' ')}`;
     const known = this.#names.get(key);
     const name = known ?? `Problem${status}${this.#suffix(status)}`;
     if (known === undefined) {
       this.#names.set(key, name);
-      this.responses[name] = problemResponse(status, sorted);
+      this.responses[name] = problemResponse(status, sorted, gateway ? OF_DECISION : []);
     }
     return { $ref: `#/components/responses/${name}` };
   }
@@ -192,11 +194,15 @@ class SharedResponses {
   }
 }
 
-function problemResponse(status: number, codes: readonly ProblemCode[]): JsonMember {
+/** What the gateway had decided, or recorded, before something went wrong. */
+const OF_DECISION = ['X-Service-Decision', 'X-Service-Receipt'] as const;
+
+function problemResponse(status: number, codes: readonly ProblemCode[], also: readonly HeaderName[]): JsonMember {
   const retries = status === 429 || status === FAILED_STATUS + 3;
   const more: HeaderName[] = [
     ...(retries ? (['Retry-After'] as const) : []),
     ...(CHALLENGED.has(status) ? (['WWW-Authenticate'] as const) : []),
+    ...also,
   ];
   return {
     description: codes.map((code) => `${code}: ${PROBLEMS[code][1]}`).join('; '),

@@ -2,26 +2,26 @@ import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type SeededAccount, type SeededKey, type SeededLimits, seedAccounts, seedKey } from '../../../bench/seed.ts';
 import { createLogger } from '../../../config/log.ts';
-import { registerConsumptionRoutes } from '../../../control-plane/consumptions/routes.ts';
+import { allRoutes } from '../../../control-plane/all-routes.ts';
 import { Custody } from '../../../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
 import { startInternalServer } from '../../../control-plane/decisions/internal-server.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { VersionCache } from '../../../control-plane/decisions/versions.ts';
-import { registerExecutionRoutes } from '../../../control-plane/executions/routes.ts';
 import type { JobsCore } from '../../../control-plane/jobs/job.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import { openSandbox } from '../../../control-plane/sandbox/account.ts';
-import { registerSandboxRoutes } from '../../../control-plane/sandbox/routes.ts';
 import { buildServer } from '../../../control-plane/server.ts';
 import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
+import { MAT_TYPE, matClaims } from '../../../core/mat.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import { startProxy } from '../../../proxy/server.ts';
 import { createDatabase } from '../../database.ts';
 import { type Answer, type SendOptions, sendTo } from '../gateway/gateway-fixture.ts';
 
+const ISSUER = 'https://mandate.example';
 const SECRET = 'a shared secret of the test';
 const SILENT = {
   ...{ decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
@@ -44,6 +44,7 @@ export interface SandboxFixture {
   readonly key: SeededKey;
   readonly controlPort: number;
   readonly jobs: JobsCore;
+  readonly custody: Custody;
   readonly errors: unknown[];
   /** Sends a request through the proxy, without a credential unless one is given. */
   send(path: string, body?: unknown, options?: SendOptions): Promise<Answer>;
@@ -58,6 +59,8 @@ export interface SandboxFixtureOptions {
   readonly limits?: SeededLimits;
   /** The product's rates; otherwise nothing is limited but what the sandbox adds. */
   readonly ownRates?: boolean;
+  /** Where the account's gateway forwards to; nowhere unless it is given. */
+  readonly targetUrl?: string;
 }
 
 /** Makes the fixture; it ends with the test. */
@@ -68,18 +71,19 @@ export async function sandboxFixture(
   const { sql, appUrl } = await createDatabase(t);
   const appSql = connect(appUrl, { applicationName: 'test control plane', max: 4 });
   const sandboxId = await openSandbox(appSql);
-  const [account] = await seedAccounts(sql, 1, 'http://127.0.0.1:9', options.limits);
+  const [account] = await seedAccounts(sql, 1, options.targetUrl ?? 'http://127.0.0.1:9', options.limits);
   if (account === undefined) throw new Error('no account was seeded');
   const key = await seedKey(sql, account, ['verify', 'consumptions:write', 'executions:write']);
   const errors: unknown[] = [];
   const custody = new Custody(randomBytes(32));
   const buckets = new TokenBuckets();
   const shared = { buckets, logError: (error: unknown): unknown => errors.push(error) };
+  const signing = await SigningKeys.open(appSql, custody, shared.logError);
   const lanes = new Lanes({
     ...{ ...shared, databaseUrl: appUrl, lanes: 2, versions: new VersionCache(() => 'secret'), metrics: SILENT },
     verifications: {
       consumptionToken: (receiptId) => custody.consumptionToken(receiptId),
-      signMat: ({ receiptId }) => `a MAT of ${receiptId}`,
+      signMat: (facts) => signing.sign(MAT_TYPE, matClaims(ISSUER, facts)),
       sandboxAccountId: sandboxId,
     },
   });
@@ -87,20 +91,19 @@ export async function sandboxFixture(
     ...{ ...shared, listen: { host: '127.0.0.1', port: 0 }, secret: SECRET, lanes, routes: new TokenRoutes(appSql) },
     escalations: { wait: async () => null, storeBody: async () => true },
     keyUsed: () => {},
-    signMat: async ({ receiptId }) => `a MAT of ${receiptId}`,
+    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(ISSUER, facts)),
     sandboxAccountId: sandboxId,
     metrics: SILENT,
   });
   const keyUses = new KeyUses();
-  const signing = await SigningKeys.open(appSql, custody, shared.logError);
   const app = await buildServer(
     {
       ...{ ...shared, sql: appSql, commands: lanes, custody, signing, keyUses },
-      ...{ issuer: 'https://mandate.example', booking: { lanes, sandboxAccountId: sandboxId } },
+      ...{ issuer: ISSUER, booking: { lanes, sandboxAccountId: sandboxId } },
       ...{ allowPrivateTargets: true, internalSecretHash: secretHash(SECRET) },
       ...(options.ownRates === true ? {} : { managementRate: { perSecond: 10_000, burst: 10_000 } }),
     },
-    [registerSandboxRoutes, registerConsumptionRoutes, registerExecutionRoutes],
+    allRoutes(signing),
   );
   await app.listen({ host: '127.0.0.1', port: 0 });
   const controlPort = (app.server.address() as AddressInfo).port;
@@ -121,7 +124,18 @@ export async function sandboxFixture(
   });
   const log = createLogger({ name: 'test', level: 'silent' });
   const jobs = { sql: appSql, lanes, keyUses, log };
-  return { sql, appSql, sandboxId, account, key, controlPort, jobs, errors, ...actionsOf(sql, proxy.port, key) };
+  return {
+    sql,
+    appSql,
+    sandboxId,
+    account,
+    key,
+    controlPort,
+    jobs,
+    custody,
+    errors,
+    ...actionsOf(sql, proxy.port, key),
+  };
 }
 
 function actionsOf(sql: Sql, port: number, { apiKey }: SeededKey) {

@@ -67,9 +67,9 @@ t.test(
     const described = operations.map(({ method, path }) => `${method} ${path}`);
     const ofProxy = described.filter((one) => one.includes(' /api/gateway/') || one === 'post /api/v1/verify');
     t.equal(ofProxy.length, DOCUMENT_METHODS.length, 'every method but TRACE of the gateway, and POST /verify');
-    // OpenAPI 3.1 has no word for QUERY, which the echo answers like every other method.
-    const nameable = served.filter((one) => one !== 'query /api/sandbox/echo');
-    t.same([...nameable, ...ofProxy].sort(), described.sort());
+    // The echo answers these two as well, but the proxy lets neither pass; OpenAPI 3.1 has no word for QUERY.
+    const passed = served.filter((one) => !/^(?:query|trace) \/api\/sandbox\/echo$/.test(one));
+    t.same([...passed, ...ofProxy].sort(), described.sort());
   },
 );
 
@@ -242,7 +242,7 @@ t.test('the page escapes what it shows, and may load its own style and nothing e
     info: { ...document.info, title: '<script>alert(1)</script>' },
     servers: [{ url: '"><img src=x onerror=alert(1)>', description: '' }],
   });
-  t.notMatch(page, /<script|<img|<link|<iframe|\son[a-z]+=|style="/i);
+  t.notMatch(page, /<script|<img|<link|<iframe|<[^>]*\s(?:on[a-z]+|style)=/i);
   t.notMatch(page, /(?:src|href)="(?!#|\/api\/openapi\.json")/);
   const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(page) ?? [];
   t.match(DOCS_POLICY, `style-src 'sha256-${hash('sha256', style, 'base64')}'`);
