@@ -62,7 +62,8 @@ function operationsOf(document: OpenApiDocument): ShownOperation[] {
 }
 
 function navigationItem({ path, method, operation }: ShownOperation): string {
-  return `<li><a href="#${slug(text(operation, 'operationId'))}">${methodHtml(method)} <span>${escaped(path)}</span></a></li>`;
+  const target = slug(text(operation, 'operationId'));
+  return `<li><a href="#${target}">${methodHtml(method)} <span>${escaped(path)}</span></a></li>`;
 }
 
 function methodHtml(method: string): string {
@@ -92,7 +93,8 @@ function accessHtml(operation: JsonMember): string {
 
 function parameterHtml(parameter: JsonMember): string {
   const must = parameter['required'] === true ? 'required' : 'optional';
-  return `<dt><code>${escaped(text(parameter, 'name'))}</code> <small>${escaped(text(parameter, 'in'))}, ${must}</small></dt>
+  const [name, place] = [escaped(text(parameter, 'name')), escaped(text(parameter, 'in'))];
+  return `<dt><code>${name}</code> <small>${place}, ${must}</small></dt>
 <dd>${escaped(text(parameter, 'description'))} For example <code>${escaped(text(parameter, 'example'))}</code></dd>`;
 }
 

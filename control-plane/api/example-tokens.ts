@@ -1,6 +1,6 @@
 /*
- * Tokens that the examples show: signed once over the facts of example-facts.ts with a key that was then forgotten, since
- * an ECDSA signature is another one each time and a description of the API should not be. A test checks them.
+ * Tokens that the examples show: signed once over the facts of example-facts.ts with a key that was then forgotten. An
+ * ECDSA signature is another one each time, and a description of the API should not be. A test checks them.
  */
 
 export const EXAMPLE_JWK = {

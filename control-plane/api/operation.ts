@@ -39,7 +39,7 @@ export interface OperationAnswer {
   readonly headers?: readonly HeaderName[];
 }
 
-/** Who may ask: anybody, a gateway's agent, or whoever has an API key with a scope (and, where it says so, an agent). */
+/** Who may ask: anybody, a gateway's agent, or who has an API key with a scope (where it says so, an agent as well). */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'gateway' }

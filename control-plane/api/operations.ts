@@ -47,7 +47,7 @@ const DECIDING: readonly Operation[] = [
     tag: 'Decisions',
     summary: 'Sign an intent with the key that the service holds',
     description:
-      'Path 1: the service signs for an agent whose key it holds. It is no decision; pass the presentation, unchanged, ' +
+      'Path 1: the service signs for an agent whose key it holds. It is no decision; pass the presentation unchanged ' +
       'to POST /api/v1/verify with the same action. A mandate whose agent signs for itself is a conflict.',
     access: withKey('agents:present'),
     body: json('PresentRequest', { intent: examples.PRESENT_REQUEST }),
@@ -67,8 +67,8 @@ const DECIDING: readonly Operation[] = [
     tag: 'Decisions',
     summary: 'Decide whether an agent may act',
     description:
-      'Act only where the decision is allow. An allow reserves the amount in full and spends the presentation; a deny ' +
-      'and an escalate do neither. After an approval, send the same request with the escalation_token.',
+      'Act only where the decision is allow. An allow reserves the amount in full and spends the presentation; a ' +
+      'deny and an escalate do neither. After an approval, send the same request with the escalation_token.',
     access: withKey('verify'),
     parameters: [
       header('Idempotency-Key', 'One for each logical request, kept for 24 hours.', 'order-4711', {

@@ -124,18 +124,8 @@ export async function sandboxFixture(
   });
   const log = createLogger({ name: 'test', level: 'silent' });
   const jobs = { sql: appSql, lanes, keyUses, log };
-  return {
-    sql,
-    appSql,
-    sandboxId,
-    account,
-    key,
-    controlPort,
-    jobs,
-    custody,
-    errors,
-    ...actionsOf(sql, proxy.port, key),
-  };
+  const parts = { sql, appSql, sandboxId, account, key, controlPort, jobs, custody, errors };
+  return { ...parts, ...actionsOf(sql, proxy.port, key) };
 }
 
 function actionsOf(sql: Sql, port: number, { apiKey }: SeededKey) {
