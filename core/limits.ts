@@ -161,6 +161,9 @@ export const SIGNING_KEY_PUBLISHED_MS = 2 * SIGNING_KEYS_REFRESH_MS;
 export const VERIFY_BODY_MAX_BYTES = 64 * 1024;
 /** Validated keys that a process remembers: a few megabytes, and checking one anew costs half a millisecond. */
 export const AGENT_KEYS_MAX = 10_000;
+/** Agents' keys that one worker checks anew, a second and at once: each takes it half a millisecond. */
+export const NEW_AGENT_KEYS_PER_SECOND = 200;
+export const NEW_AGENT_KEYS_BURST = 500;
 /** Characters of a nonce, which is base64url or anything of its alphabet: 22 hold 16 random bytes (contract §3). */
 export const NONCE_MIN_CHARACTERS = 22;
 /** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */

@@ -55,6 +55,7 @@ export interface FixtureOptions {
   readonly escalations?: EscalationGate;
   readonly allowPrivateTargets?: boolean;
   readonly targetTimeoutMs?: number;
+  readonly newAgentKeys?: { readonly perSecond: number; readonly burst: number };
 }
 
 const NO_ESCALATIONS: EscalationGate = { wait: async () => null, storeBody: async () => true };
@@ -96,6 +97,7 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     targetConnectTimeoutMs: 1_000,
     targetTimeoutMs: options.targetTimeoutMs ?? 5_000,
     shutdownTimeoutMs: 2_000,
+    ...(options.newAgentKeys === undefined ? {} : { newAgentKeys: options.newAgentKeys }),
     logError: (error) => errors.push(error),
   });
   t.teardown(async () => {
