@@ -41,6 +41,8 @@ export interface SendOptions {
   readonly headers?: Record<string, string | string[]>;
   readonly body?: string | Buffer | null;
   readonly token?: string | null;
+  /** Where it comes from, 127.0.0.1 where nothing is said: whoever shows no valid credential is limited by address. */
+  readonly from?: string;
 }
 
 export interface Answer {
@@ -108,7 +110,8 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
   return { sql, lanes, account, errors, ...target, proxyPort: proxy.port, stopControlPlane, send };
 }
 
-async function startTarget(t: TestContext) {
+/** A target that keeps a ledger; it answers 201 unless told to `behave` otherwise. */
+export async function startTarget(t: TestContext) {
   const ledger: Delivered[] = [];
   let behaviour: Behaviour = (_request, response) => {
     response.writeHead(201, { 'content-type': 'application/json' });
@@ -156,6 +159,7 @@ export function sendTo(port: number, token: string, given: SendOptions): Promise
         path: given.path ?? '/api/gateway/http/payments',
         headers,
         agent: false,
+        localAddress: given.from ?? '127.0.0.1',
       },
       (response) => {
         const chunks: Buffer[] = [];
