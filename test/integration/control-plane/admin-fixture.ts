@@ -93,6 +93,8 @@ export interface AdminFixtureOptions {
   /** null: what the product has. */
   readonly managementRate?: { readonly perSecond: number; readonly burst: number } | null;
   readonly allowPrivateTargets?: boolean;
+  /** The keys that are published and signed with; of the fixture's own database where nothing is said. */
+  readonly signing?: SigningKeys;
 }
 
 /** Makes the fixture; it ends with the test. */
@@ -118,7 +120,7 @@ export async function adminFixture(
     logError,
   });
   const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
-  const signing = await SigningKeys.open(sql, custody, logError);
+  const signing = options.signing ?? (await SigningKeys.open(sql, custody, logError));
   t.teardown(async () => signing.close());
   const deps: RouteDependencies = {
     sql,
