@@ -7,7 +7,7 @@ import { payment, type ServiceFixture, serviceFixture } from './service-fixture.
 
 const PAYMENT = '{"amount":10,"currency":"EUR","counterparty":"acme"}';
 
-/** The code or the decision of verify and gateway, then the mandate's status and its uses (0 where none are counted). */
+/** What verify and the gateway say, then the mandate's status and its uses (0 where none are counted). */
 async function sayings(fixture: ServiceFixture, mandateId: string, token: string) {
   const verified = await verify(fixture, mandateId);
   const forwarded = await fixture.call('/api/gateway/http/payments', PAYMENT, { token: `Bearer ${token}` });
