@@ -8,6 +8,7 @@ import { registerPresentRoutes } from '../../../control-plane/custody/routes.ts'
 import { startInternalServer } from '../../../control-plane/decisions/internal-server.ts';
 import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { registerExecutionRoutes } from '../../../control-plane/executions/routes.ts';
+import { registerSandboxRoutes } from '../../../control-plane/sandbox/routes.ts';
 import { contextDigest } from '../../../core/action.ts';
 import { API_SCOPES } from '../../../core/api-scopes.ts';
 import { formatDidKey } from '../../../core/did-key.ts';
@@ -21,7 +22,13 @@ import { NOUN_ROUTES, type NounFixture, nounFixture } from '../control-plane/nou
 import { type Answer, type SendOptions, sendTo, startTarget } from '../gateway/gateway-fixture.ts';
 import { INTERNAL_SECRET } from '../proxy/fake-control-plane.ts';
 
-export const ROUTES = [...NOUN_ROUTES, registerPresentRoutes, registerConsumptionRoutes, registerExecutionRoutes];
+const ROUTES = [
+  ...NOUN_ROUTES,
+  registerPresentRoutes,
+  registerConsumptionRoutes,
+  registerExecutionRoutes,
+  registerSandboxRoutes,
+];
 
 /** An action in major units, as it is sent. */
 export interface ActionBody {
@@ -56,7 +63,7 @@ export interface ServiceFixture extends NounFixture {
 
 export async function serviceFixture(t: Parameters<typeof nounFixture>[0]): Promise<ServiceFixture> {
   const target = await startTarget(t);
-  const nouns = await nounFixture(t, { register: ROUTES });
+  const nouns = await nounFixture(t, { register: ROUTES, sandbox: true });
   const port = await startService(t, nouns);
   const signer = new SigningKey(newSeed());
   const { apiKey: key } = await seedKey(nouns.sql, nouns.person, API_SCOPES);
@@ -108,7 +115,7 @@ async function startService(t: Parameters<typeof nounFixture>[0], nouns: NounFix
     escalations: { wait: async () => null, storeBody: async () => true },
     keyUsed: () => {},
     signMat: (facts) => deps.signing.signLater(MAT_TYPE, matClaims(deps.issuer, facts)),
-    sandboxAccountId: null,
+    sandboxAccountId: deps.booking.sandboxAccountId,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError,
   });

@@ -7,11 +7,12 @@ import { payment, type ServiceFixture, serviceFixture } from './service-fixture.
 
 const PAYMENT = '{"amount":10.00,"currency":"EUR","counterparty":"acme"}';
 
-/** What is shown in the wrong places: every kind of token, and what is none. All are live but the sandbox's. */
+/** What is shown in the wrong places: every kind of token, all of them live, and what is none. */
 type Kinds = ReadonlyMap<string, string>;
 
 interface Fixture extends ServiceFixture {
   readonly mandateId: string;
+  readonly sandboxMandateId: string;
   readonly escalationId: string;
   readonly kinds: Kinds;
   /** The token of a kind; throws where there is none. */
@@ -40,6 +41,8 @@ async function fixtureOf(t: Parameters<typeof serviceFixture>[0]): Promise<Fixtu
   const escalated = await call('/api/v1/verify', large);
   const { id: escalationId } = escalated.json['escalation'] as { id: string };
   const approved = await as('POST', `/admin/escalations/${escalationId}/approve`, {});
+  const terms = { scope: ['payments.*'], amount_limit_per_action: 50, amount_limit_per_month: 100 };
+  const sandbox = await call('/api/v1/sandbox/mandates', terms, { token: null });
   const kinds = new Map([
     ['presentation', JSON.stringify(large.presentation)],
     ['mat', told(small, 'mat_compact')],
@@ -48,14 +51,14 @@ async function fixtureOf(t: Parameters<typeof serviceFixture>[0]): Promise<Fixtu
     ['gateway', token],
     ['api key', key],
     ['session', person.token],
-    ['sandbox secret', newSecretToken('ags')],
+    ['sandbox secret', told(sandbox, 'agent_secret')],
     ['garbage', 'garbage'],
     ['empty', ''],
     ['10 KB', 'x'.repeat(10_240)],
     ['control characters', 'a\u0000b\u001b[0m\u007f'],
   ]);
   const live: Fixture['live'] = (kind) => kinds.get(kind) ?? '';
-  return { ...fixture, mandateId, escalationId, kinds, live };
+  return { ...fixture, mandateId, sandboxMandateId: told(sandbox, 'mandate_id'), escalationId, kinds, live };
 }
 
 interface Place {
@@ -109,7 +112,7 @@ function credentialPlaces({ call, send, mandateId, escalationId, port }: Fixture
 }
 
 /** Every member and header that a token is put in. */
-async function memberPlaces({ call, mandateId, present, live }: Fixture): Promise<Place[]> {
+async function memberPlaces({ call, mandateId, sandboxMandateId, present, live }: Fixture): Promise<Place[]> {
   const presentation = await present(mandateId, LARGE);
   const verify = (changes: object) => call('/api/v1/verify', { presentation, action: LARGE, ...changes });
   const tooLong = (kind: string): boolean => ['empty', '10 KB', 'presentation', 'mat'].includes(kind);
@@ -147,6 +150,15 @@ async function memberPlaces({ call, mandateId, present, live }: Fixture): Promis
       expected: always('422 invalid'),
       show: async (shown) =>
         summary(await call('/api/v1/executions', { reservation_token: shown, outcome: 'succeeded' })),
+    },
+    {
+      name: 'agent_secret',
+      takes: ['sandbox secret'],
+      expected: (kind) => (kind !== 'empty' && tooLong(kind) ? '422 invalid' : '404 not_found'),
+      show: async (shown) => {
+        const asked = { mandate_id: sandboxMandateId, agent_secret: shown };
+        return summary(await call('/api/v1/sandbox/presentations', asked, { token: null }));
+      },
     },
     {
       name: 'X-Service-Escalation-Token',
@@ -205,7 +217,7 @@ t.test('no kind of token is taken in the place of another, and nothing moves but
 
 t.test('each of these tokens is live: in its own place it works, and once', async (t) => {
   const fixture = await fixtureOf(t);
-  const { call, live, mandateId, escalationId, send } = fixture;
+  const { call, live, mandateId, sandboxMandateId, escalationId, send } = fixture;
   const presentation = JSON.parse(live('presentation')) as object;
   const asked = { presentation, action: LARGE, escalation_token: live('escalation') };
   t.equal(summary(await call('/api/v1/verify', asked)), '200 allow');
@@ -215,6 +227,8 @@ t.test('each of these tokens is live: in its own place it works, and once', asyn
   t.equal((await call(`/api/v1/mandates/${mandateId}/status`)).status, 200);
   t.equal((await call(`/api/v1/escalations/${escalationId}`)).status, 200);
   t.equal((await send('GET', '/admin/mandates', live('session'))).status, 200);
+  const sandbox = { mandate_id: sandboxMandateId, agent_secret: live('sandbox secret') };
+  t.equal((await call('/api/v1/sandbox/presentations', sandbox, { token: null })).status, 200);
 });
 
 t.test("a token of the right kind, but of another account or another action, is nobody's", async (t) => {
