@@ -51,6 +51,15 @@ export class TokenBuckets {
     return stateOf(bucket, true);
   }
 
+  /** Gives back a request that was taken and then not served; a bucket that is not there is full. */
+  giveBack(key: string, nowMs: number): BucketState | undefined {
+    const known = this.#buckets.get(key);
+    if (known === undefined) return undefined;
+    const bucket = this.#refilled(key, known.rate, known.burst, nowMs);
+    bucket.tokens = Math.min(bucket.burst, bucket.tokens + 1);
+    return stateOf(bucket, true);
+  }
+
   /** Takes one request from a bucket that was used before, with its limits then; undefined where there is none. */
   takeKnown(key: string, nowMs: number): BucketState | undefined {
     const bucket = this.#buckets.get(key);
@@ -83,7 +92,11 @@ export class TokenBuckets {
   }
 }
 
-function stateOf({ tokens, rate, burst }: Bucket, allowed: boolean): BucketState {
+/** What a bucket with so many `tokens` (whole and parts) that refills at `rate` a second up to `burst` says. */
+export function stateOf(
+  { tokens, rate, burst }: { readonly tokens: number; readonly rate: number; readonly burst: number },
+  allowed: boolean,
+): BucketState {
   return {
     allowed,
     limit: burst,
