@@ -167,10 +167,10 @@ async function readForSoftware(request: FastifyRequest, deps: RouteDependencies)
   if (key !== null) return readForKey(deps.sql, key.accountId, idParam(request, 'esc'));
   const found = await readForAgent(deps.sql, bearerToken(request) ?? '', idOrNull(request));
   if (found === null) {
-    countAgainstAddress(request, deps);
+    await countAgainstAddress(request, deps);
     throw new ProblemError('unauthenticated', 'The gateway token is not valid.');
   }
-  countAgainstCredential(request, deps);
+  await countAgainstCredential(request, deps);
   const { id } = found;
   return id === null ? null : { ...found, id };
 }
