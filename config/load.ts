@@ -162,8 +162,8 @@ function plaintext(forProcess: ProcessName, config: Config): string[] {
   const store = forProcess === 'control-plane' || forProcess === 'up' ? config.rateLimitUrl : null;
   if (store?.startsWith('redis:') === true && !isLoopback(new URL(store).hostname)) {
     problems.push(
-      `${SETTINGS.rateLimitUrl.env} would be used without TLS: use rediss:// there, or set MANDATE_ALLOW_PLAINTEXT=true ` +
-        'where the network itself encrypts.',
+      `${SETTINGS.rateLimitUrl.env} would be used without TLS: use rediss:// there, or set ` +
+        'MANDATE_ALLOW_PLAINTEXT=true where the network itself encrypts.',
     );
   }
   const links = forProcess === 'proxy' ? [...config.controlPlanes, config.controlUrl] : [];

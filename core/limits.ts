@@ -74,7 +74,7 @@ export const ACTION_TYPE_MAX_CHARACTERS = 128;
 export const COUNTERPARTY_MAX_CHARACTERS = 256;
 
 // Rate limits that several control planes share.
-/** A store of buckets on the same network answers within a millisecond; who waits longer is better told to come back. */
+/** A store on the same network answers within a millisecond; who waits much longer is better told to come back. */
 export const RATE_LIMIT_TIMEOUT_MS = 250;
 /** Operations that may wait for the store: two full messages of every proxy link; beyond it, refused. */
 export const RATE_LIMIT_WAITING_MAX = 16_384;

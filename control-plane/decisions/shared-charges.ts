@@ -42,25 +42,34 @@ export async function answerCharged(
   means: SharedChargeMeans,
   { asks, charges }: BatchRequest,
 ): Promise<Pick<BatchAnswer, 'asks' | 'charges'>> {
-  const operations = [
-    ...asks.map(({ token_hash, path, address }) =>
-      means.known(token_hash, path) ? ofToken(token_hash) : ofAddress(address),
-    ),
+  const firsts = [
+    ...asks.map((ask) => firstOf(means, ask)),
     ...charges.map(({ token_hash: hash, address }) =>
       hash !== null && means.known(hash, null) ? ofToken(hash) : ofAddress(address),
     ),
   ];
-  const found = await performed(means, operations);
-  if (found === null) return { asks: asks.map(() => AWAY), charges: charges.map(() => null) };
+  const states = await performed(
+    means,
+    firsts.filter((one) => one !== null),
+  );
+  if (states === null) return { asks: asks.map(() => AWAY), charges: charges.map(() => null) };
+  let next = 0;
+  const found = firsts.map((one) => (one === null ? null : (states[next++] ?? null)));
   const owings = new Owings(means.shared);
   const settled = await Promise.all(
     asks.map((ask, i) =>
-      operations[i]?.kind === 'known'
-        ? decided(means, owings, ask, found[i] ?? null)
-        : { answer: UNAUTHENTICATED, held: null },
+      firsts[i]?.kind === 'take'
+        ? { answer: UNAUTHENTICATED, held: null }
+        : decided(means, owings, ask, found[i] ?? null),
     ),
   );
   return afterwards(means, { asks, charges }, settled, found);
+}
+
+/** A request whose mapping the proxy has to be told comes back, and is charged then: nothing is taken before. */
+function firstOf(means: SharedChargeMeans, ask: DecisionAsk): BucketOperation | null {
+  if (!means.known(ask.token_hash, ask.path)) return ofAddress(ask.address);
+  return ask.path === 'gateway' && ask.tool === null ? null : ofToken(ask.token_hash);
 }
 
 /** Gives back what was taken for nothing, and charges the addresses of those who turned out to have no valid token. */
@@ -143,8 +152,8 @@ interface Owing {
 }
 
 /**
- * Charges the asks that a lane found to be owed, all those of one batch together: first what was taken by another rate is
- * given back for all of them, then each is charged by the right one, as if it had been known.
+ * Charges the asks that a lane found to be owed, all those of one batch together: first what was taken by another
+ * rate is given back for all of them, then each is charged by the right one, as if it had been known.
  */
 class Owings {
   readonly #shared: SharedBuckets;

@@ -36,12 +36,11 @@ export class TokenBuckets {
     return stateOf(bucket, allowed);
   }
 
-  /** Whether a request would be allowed; nothing is taken, and no bucket is made. */
+  /** Whether a request would be allowed; nothing is taken or changed, and no bucket is made. */
   peek(key: string, rate: number, burst: number, nowMs: number): BucketState {
-    const bucket = this.#buckets.has(key)
-      ? this.#refilled(key, rate, burst, nowMs)
-      : { tokens: burst, atMs: nowMs, rate, burst };
-    return stateOf(bucket, bucket.tokens >= 1);
+    const known = this.#buckets.get(key);
+    const tokens = known === undefined ? burst : refill(known, rate, burst, nowMs);
+    return stateOf({ tokens, rate, burst }, tokens >= 1);
   }
 
   /** Gives a bucket from which a request was just taken the limits that it should have been taken with. */
@@ -74,8 +73,7 @@ export class TokenBuckets {
       this.#buckets.set(key, bucket);
       return bucket;
     }
-    const elapsed = Math.max(0, nowMs - known.atMs);
-    known.tokens = Math.min(burst, known.tokens + (elapsed * rate) / 1000);
+    known.tokens = refill(known, rate, burst, nowMs);
     known.atMs = Math.max(known.atMs, nowMs);
     known.rate = rate;
     known.burst = burst;
@@ -90,6 +88,11 @@ export class TokenBuckets {
     // All in use: the least recently made goes, so that memory stays bounded whatever addresses are forged.
     if (this.#buckets.size >= BUCKETS_MAX) this.#buckets.delete(this.#buckets.keys().next().value!);
   }
+}
+
+/** What a bucket holds by now. */
+function refill({ tokens, atMs }: Bucket, rate: number, burst: number, nowMs: number): number {
+  return Math.min(burst, tokens + (Math.max(0, nowMs - atMs) * rate) / 1000);
 }
 
 /** What a bucket with so many `tokens` (whole and parts) that refills at `rate` a second up to `burst` says. */

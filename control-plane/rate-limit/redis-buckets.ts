@@ -73,6 +73,20 @@ export class RedisBuckets implements SharedBuckets {
     return this.#inTime(client, Promise.all(calls.map((call) => this.#call(client, call))));
   }
 
+  /**
+   * What the store drops when its memory is full; null where it does not say.
+   *
+   * @throws RateLimitsAway
+   */
+  async evictionPolicy(): Promise<string | null> {
+    const client = this.#client;
+    const text = this.#inTime(client, client.sendCommand(['INFO', 'memory']));
+    const info = await text.catch((error: unknown) => {
+      throw new RateLimitsAway('the store of the rate limits does not tell its memory', { cause: error });
+    });
+    return /^maxmemory_policy:([a-z-]+)/m.exec(String(info))?.[1] ?? null;
+  }
+
   /** Ends the connection; what waits is refused. */
   close(): void {
     this.#closed = true;

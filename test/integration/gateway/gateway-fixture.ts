@@ -105,7 +105,8 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
   return { sql, lanes, account, errors, ...target, proxyPort: proxy.port, stopControlPlane, send };
 }
 
-async function startTarget(t: TestContext) {
+/** A target that answers 201 unless it is told otherwise, and its ledger. */
+export async function startTarget(t: TestContext) {
   const ledger: Delivered[] = [];
   let behaviour: Behaviour = (_request, response) => {
     response.writeHead(201, { 'content-type': 'application/json' });
