@@ -73,6 +73,22 @@ export const ACTION_TYPE_MAX_CHARACTERS = 128;
 /** A counterparty after NFC, in code points (contract §2). */
 export const COUNTERPARTY_MAX_CHARACTERS = 256;
 
+// Rate limits that several control planes share.
+/** A store on the same network answers within a millisecond; who waits much longer is better told to come back. */
+export const RATE_LIMIT_TIMEOUT_MS = 250;
+/** Operations that may wait for the store: two full messages of every proxy link; beyond it, refused. */
+export const RATE_LIMIT_WAITING_MAX = 16_384;
+/** Operations of one call of the script, which nothing else in the store runs beside: about a millisecond. */
+export const RATE_LIMIT_CALL_OPERATIONS = 256;
+/** The longest pause before the next attempt to connect to the store. */
+export const RATE_LIMIT_RECONNECT_MAX_MS = 500;
+/** How long the limits of a credential that rests are remembered in the store, so that it is known to have worked. */
+export const RATE_LIMIT_KNOWN_MS = 60 * 60_000;
+/** A starting control plane waits this long for the store, so that its first requests find it. */
+export const RATE_LIMIT_START_MS = 1_000;
+/** Times an ask is charged anew because its limits changed meanwhile. */
+export const RATE_LIMIT_ROUNDS_MAX = 3;
+
 // The proxy and the gateway path.
 /** Asks in one message to the control plane. */
 export const BATCH_ASKS_MAX = 256;

@@ -17,6 +17,7 @@ import {
   type AskContext,
   countUse,
   type DecidedVerification,
+  type Owed,
   type Problem,
   problem,
   takeOnce,
@@ -40,13 +41,14 @@ export const UNKNOWN_KEY: Problem = problem('unauthenticated', 'The API key is n
  *
  * Source: contract §§3-6.
  */
-export function answerVerifyAsk(context: AskContext, item: VerifyItem): DecidedVerification | Problem {
+export function answerVerifyAsk(context: AskContext, item: VerifyItem): DecidedVerification | Problem | Owed {
   const { facts } = context;
   const { ask } = item;
   const key = facts.keys.get(item.key.keyId);
   if (key === undefined || key.accountId !== item.key.accountId) return UNKNOWN_KEY;
   if (key.status !== 'active' || !sameHash(key.tokenHash, ask.token_hash)) return UNKNOWN_KEY;
   const bucket = takeOnce(context, item, key);
+  if ('answer' in bucket) return bucket;
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   if (!bucket.allowed) {
     return problem('rate_limited', 'The rate of this API key is exceeded.', rate, null, bucket.retryAfterSeconds);

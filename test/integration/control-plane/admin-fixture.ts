@@ -9,6 +9,7 @@ import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
+import type { Buckets } from '../../../control-plane/rate-limit/operations.ts';
 import { openSandbox } from '../../../control-plane/sandbox/account.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { jwksRoute } from '../../../control-plane/signing/routes.ts';
@@ -98,6 +99,7 @@ export interface AdminFixtureOptions {
   readonly signing?: SigningKeys;
   /** Whether there is a sandbox. */
   readonly sandbox?: boolean;
+  readonly buckets?: Buckets;
 }
 
 /** Makes the fixture; it ends with the test. */
@@ -109,7 +111,7 @@ export async function adminFixture(
   const errors: unknown[] = [];
   const masterKey = randomBytes(32);
   const custody = new Custody(masterKey);
-  const buckets = new TokenBuckets();
+  const buckets = options.buckets ?? new TokenBuckets();
   const logError = (error: unknown) => errors.push(error);
   const open = (account: string, instance: string, sealed: Buffer) =>
     custody.open(account, 'credential', instance, sealed).toString('utf8');
