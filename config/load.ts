@@ -164,6 +164,13 @@ function plaintext(forProcess: ProcessName, config: Config): string[] {
       `${SETTINGS[name].env} is ${host}, which other machines can reach without TLS: put a TLS terminator in front ` +
       'and set MANDATE_ALLOW_PLAINTEXT=true, or listen on 127.0.0.1.',
   );
+  const store = forProcess === 'control-plane' || forProcess === 'up' ? config.rateLimitUrl : null;
+  if (store?.startsWith('redis:') === true && !isLoopback(new URL(store).hostname)) {
+    problems.push(
+      `${SETTINGS.rateLimitUrl.env} would be used without TLS: use rediss:// there, or set ` +
+        'MANDATE_ALLOW_PLAINTEXT=true where the network itself encrypts.',
+    );
+  }
   const links = forProcess === 'proxy' ? [...config.controlPlanes, config.controlUrl] : [];
   const ofCli = config.apiKey === null ? [config.controlUrl] : [config.controlUrl, serviceUrl(config)];
   for (const address of forProcess === 'cli' ? ofCli : links) {

@@ -6,6 +6,7 @@ import {
   oneOf,
   path,
   port,
+  redisUrl,
   type Setting,
   setting,
   sharedSecret,
@@ -137,6 +138,14 @@ export const SETTINGS = {
     'false',
     ['up', 'control-plane', 'proxy'],
     'Allows targets in loopback and private ranges; true under `mandate up` with the embedded database.',
+  ),
+  rateLimitUrl: setting(
+    'MANDATE_RATE_LIMIT_URL',
+    redisUrl,
+    null,
+    ['up', 'control-plane'],
+    'Redis or Valkey that holds the rate limits of several control planes; without it each counts for itself.',
+    SECRET_OR_FILE,
   ),
   controlLanes: setting(
     'MANDATE_CONTROL_LANES',

@@ -82,6 +82,17 @@ export function url(...schemes: string[]): Kind<string> {
   };
 }
 
+/** `redis://` or `rediss://` (TLS), with user, password and the number of a database where there are any. */
+export const redisUrl: Kind<string> = {
+  schema: z.string().refine((value) => {
+    if (!hasScheme(value, ['redis:', 'rediss:'])) return false;
+    const { hostname, pathname, search, hash } = new URL(value);
+    return hostname !== '' && search === '' && hash === '' && /^(\/[0-9]{0,5})?$/.test(pathname);
+  }),
+  expects: 'redis://[user:password@]host[:port][/database] or rediss://…',
+  unit: 'URL',
+};
+
 /** Where control planes listen for proxies: `http(s)://host:port` or `unix:/path`, comma-separated. */
 export const addressList: Kind<readonly string[]> = {
   schema: z

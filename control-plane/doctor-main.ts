@@ -1,8 +1,9 @@
-import { loadConfig } from '../config/load.ts';
+import { type Config, loadConfig } from '../config/load.ts';
 import { withoutSecrets } from '../config/log.ts';
 import { checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
+import { RedisBuckets } from './rate-limit/redis-buckets.ts';
 
 // The database part of `mandate doctor`: prints a JSON list of checks; it changes nothing.
 
@@ -15,6 +16,8 @@ interface Check {
 
 const VERSION_MIN = 15;
 const SKEW_MAX_MS = 2_000;
+const RATE_LIMITS_FIX =
+  'Set MANDATE_RATE_LIMIT_URL, the same at each control plane, to a Redis or Valkey that runs with noeviction.';
 
 async function checks(): Promise<Check[]> {
   const config = loadConfig('up');
@@ -34,6 +37,7 @@ async function checks(): Promise<Check[]> {
         durable(sql),
       ),
       await attempt('database role', 'Use the role mandate_app in MANDATE_DATABASE_APP_URL.', () => role(sql)),
+      await attempt('rate limits', RATE_LIMITS_FIX, () => rateLimits(config)),
       await attempt('clock', "Synchronise both clocks (NTP): decisions use the database's.", () => clock(sql)),
     ];
   } finally {
@@ -93,6 +97,26 @@ async function role(sql: Sql): Promise<string> {
     from pg_roles r where r.rolname = current_user`;
   if (row !== undefined && !row.super && !row.owns) return `${row.name}, which owns nothing`;
   throw new Error(`${row?.name} is a superuser or owns the evidence, and could pass by what protects it`);
+}
+
+/** Whether rate limits are exact with the control planes that are configured here. */
+async function rateLimits({ rateLimitUrl: url, controlPlanes }: Config): Promise<string> {
+  if (url === null) {
+    const several = `${controlPlanes.length} control planes are listed, and each counts for itself`;
+    if (controlPlanes.length > 1)
+      throw new Error(`${several}: what one of them counted is lost when another takes over`);
+    return 'counted in the control plane: exact with one; several need MANDATE_RATE_LIMIT_URL, the same at each';
+  }
+  const buckets = await RedisBuckets.open({ url, onChange() {} });
+  try {
+    const rate = { perSecond: 1, burst: 1 };
+    await buckets.perform([{ kind: 'peek', key: 'doctor', rate }]);
+    const policy = await buckets.evictionPolicy();
+    if (policy === null || policy === 'noeviction') return `kept at ${new URL(url).host}`;
+    throw new Error(`maxmemory-policy is ${policy} there: a bucket that is evicted is full again`);
+  } finally {
+    buckets.close();
+  }
 }
 
 async function clock(sql: Sql): Promise<string> {

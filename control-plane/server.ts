@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { bodyValue } from '../core/body-value.ts';
 import { ProblemError } from '../core/errors.ts';
 import { parseStrictJson } from '../core/json.ts';
@@ -39,17 +39,13 @@ export async function buildServer(
     genReqId: () => randomUUID(),
     requestIdHeader: false,
     frameworkErrors: (error, request, reply) => {
-      const unread = request as unknown as FastifyRequest;
-      reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
-      const refused = countUnread(unread, deps);
-      tellRate(unread, reply, deps);
-      answerProblem(deps, refused ?? error, unread, reply);
+      void answerUnread(deps, request as unknown as FastifyRequest, reply, error);
     },
   });
   readStrictJson(app);
   app.addHook('onSend', async (request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
-    tellRate(request, reply, deps);
+    await tellRate(request, reply, deps);
   });
   limitRates(app, deps);
   requireSessions(app, deps);
@@ -60,6 +56,19 @@ export async function buildServer(
   registerAccountRoutes(app, deps);
   for (const one of register) await one(app, deps);
   return app;
+}
+
+/** A request that no hook saw, since its address cannot even be read. */
+async function answerUnread(
+  deps: RouteDependencies,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+): Promise<void> {
+  reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
+  const refused = await countUnread(request, deps).catch((away: unknown) => away);
+  await tellRate(request, reply, deps);
+  answerProblem(deps, refused ?? error, request, reply);
 }
 
 function readStrictJson(app: FastifyInstance): void {

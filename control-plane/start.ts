@@ -16,6 +16,8 @@ import { VersionCache } from './decisions/versions.ts';
 import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
+import type { Buckets } from './rate-limit/operations.ts';
+import { RedisBuckets } from './rate-limit/redis-buckets.ts';
 import { openSandbox } from './sandbox/account.ts';
 import { SigningKeys } from './signing/signing-keys.ts';
 
@@ -36,7 +38,7 @@ export interface ControlPlaneCore {
   readonly signing: SigningKeys;
   /** The address of the service: who signs. */
   readonly issuer: string;
-  readonly buckets: TokenBuckets;
+  readonly buckets: Buckets;
   readonly keyUses: KeyUses;
   readonly sandboxAccountId: string;
   readonly logError: (error: unknown, message: string) => void;
@@ -108,7 +110,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   const sandboxAccountId = await openSandbox(sql);
   const custody = new Custody(masterKey);
   const metrics = new ControlPlaneMetrics();
-  const buckets = new TokenBuckets();
+  const buckets = await openBuckets(config, log, undo);
   const logError = (error: unknown, message: string): void => log.error({ err: error }, message);
   const signing = await SigningKeys.open(sql, custody, logError);
   undo.push(async () => signing.close());
@@ -168,6 +170,18 @@ async function startListeners(
   const scraped = await startMetricsServer({ host, port, source: metrics.registry });
   undo.push(() => scraped.close());
   return addressesOf(config, admin, internal, scraped);
+}
+
+/** Buckets of this process, or those that several control planes share; the store need not be there yet. */
+async function openBuckets({ rateLimitUrl: url }: Config, log: Logger, undo: Undo): Promise<Buckets> {
+  if (url === null) return new TokenBuckets();
+  const onChange = (away: boolean, error: unknown): void => {
+    if (away) log.error({ err: error }, 'the store of the rate limits is away: requests are refused until it is back');
+    else log.warn('the store of the rate limits is back');
+  };
+  const buckets = await RedisBuckets.open({ url, onChange });
+  undo.push(async () => buckets.close());
+  return buckets;
 }
 
 /** What was noted since the job's last round: a regular stop loses nothing. */

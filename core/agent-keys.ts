@@ -13,6 +13,11 @@ export class AgentKeys {
   // LRUCache has no null values, and what is refused costs as much to find out as what is accepted.
   readonly #known = new LRUCache<string, { readonly key: NativePublicKey | null }>({ max: AGENT_KEYS_MAX });
 
+  /** Whether a text was looked at before, so that {@link get} costs nothing. */
+  knows(did: string): boolean {
+    return this.#known.has(did);
+  }
+
   /** The key, or null where the text is not an Ed25519 `did:key` or its key breaks the strict rule of contract §3. */
   get(did: string): NativePublicKey | null {
     const known = this.#known.get(did);

@@ -73,6 +73,22 @@ export const ACTION_TYPE_MAX_CHARACTERS = 128;
 /** A counterparty after NFC, in code points (contract §2). */
 export const COUNTERPARTY_MAX_CHARACTERS = 256;
 
+// Rate limits that several control planes share.
+/** A store on the same network answers within a millisecond; who waits much longer is better told to come back. */
+export const RATE_LIMIT_TIMEOUT_MS = 250;
+/** Operations that may wait for the store: two full messages of every proxy link; beyond it, refused. */
+export const RATE_LIMIT_WAITING_MAX = 16_384;
+/** Operations of one call of the script, which nothing else in the store runs beside: about a millisecond. */
+export const RATE_LIMIT_CALL_OPERATIONS = 256;
+/** The longest pause before the next attempt to connect to the store. */
+export const RATE_LIMIT_RECONNECT_MAX_MS = 500;
+/** How long the limits of a credential that rests are remembered in the store, so that it is known to have worked. */
+export const RATE_LIMIT_KNOWN_MS = 60 * 60_000;
+/** A starting control plane waits this long for the store, so that its first requests find it. */
+export const RATE_LIMIT_START_MS = 1_000;
+/** Times an ask is charged anew because its limits changed meanwhile. */
+export const RATE_LIMIT_ROUNDS_MAX = 3;
+
 // The proxy and the gateway path.
 /** Asks in one message to the control plane. */
 export const BATCH_ASKS_MAX = 256;
@@ -161,6 +177,9 @@ export const SIGNING_KEY_PUBLISHED_MS = 2 * SIGNING_KEYS_REFRESH_MS;
 export const VERIFY_BODY_MAX_BYTES = 64 * 1024;
 /** Validated keys that a process remembers: a few megabytes, and checking one anew costs half a millisecond. */
 export const AGENT_KEYS_MAX = 10_000;
+/** Agents' keys that one worker checks anew, a second and at once: each takes it half a millisecond. */
+export const NEW_AGENT_KEYS_PER_SECOND = 200;
+export const NEW_AGENT_KEYS_BURST = 500;
 /** Characters of a nonce, which is base64url or anything of its alphabet: 22 hold 16 random bytes (contract §3). */
 export const NONCE_MIN_CHARACTERS = 22;
 /** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */

@@ -214,14 +214,14 @@ export type VerifyAnswer = VerifyResult | (GatewayAnswer & { readonly answer: 'p
 export const decisionAnswer = z.union([gatewayAnswer, verifyResult]);
 export type DecisionAnswer = GatewayAnswer | VerifyResult;
 
-/** `retry_after_s` null: there was something in the bucket. */
+/** `retry_after_s` null: there was something in the bucket. A charge that could not be made is answered null. */
 export const chargeAnswer = z.object({ rate: rateState, retry_after_s: small.nullable() });
 export type ChargeAnswer = z.infer<typeof chargeAnswer>;
 
 export const batchAnswer = z.object({
   asks: z.array(decisionAnswer),
   outcomes: z.array(z.boolean()),
-  charges: z.array(chargeAnswer),
+  charges: z.array(chargeAnswer.nullable()),
 });
 export type BatchAnswer = z.infer<typeof batchAnswer>;
 

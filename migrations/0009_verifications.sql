@@ -59,9 +59,11 @@ grant select, insert, update on authorisations to mandate_app;
 grant select, insert, delete on spent_nonces to mandate_app;
 grant select, insert on executions to mandate_app;
 
--- What verifications and bookings depend on, read after `decision_facts` and under its locks.
+-- What verifications and bookings depend on, read after `decision_facts`, under its locks and at its time: what is
+-- decided at one moment does not count in the month of another.
 -- Cost: index look-ups per distinct key, mandate, nonce and consumption token of the batch.
 create function verify_facts(
+  p_now_ms bigint,
   p_key_accounts text, p_keys text,
   p_mandate_accounts text, p_mandates text,
   p_nonce_accounts text, p_nonces text,
@@ -70,7 +72,7 @@ create function verify_facts(
   out executions json
 ) language plpgsql as $$
 declare
-  v_now timestamptz := db_clock();
+  v_now timestamptz := ms_time(p_now_ms::text);
 begin
   if p_keys <> '' then
     select json_agg(json_build_array(

@@ -438,12 +438,12 @@ begin
 end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.verify_facts(p_key_accounts text, p_keys text, p_mandate_accounts text, p_mandates text, p_nonce_accounts text, p_nonces text, p_token_accounts text, p_tokens text, OUT keys json, OUT mandates json, OUT escalations json, OUT nonces json, OUT authorisations json, OUT executions json)
+CREATE OR REPLACE FUNCTION public.verify_facts(p_now_ms bigint, p_key_accounts text, p_keys text, p_mandate_accounts text, p_mandates text, p_nonce_accounts text, p_nonces text, p_token_accounts text, p_tokens text, OUT keys json, OUT mandates json, OUT escalations json, OUT nonces json, OUT authorisations json, OUT executions json)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_now timestamptz := db_clock();
+  v_now timestamptz := ms_time(p_now_ms::text);
 begin
   if p_keys <> '' then
     select json_agg(json_build_array(

@@ -15,6 +15,7 @@ import type { Resolve } from './gateway/target-guard.ts';
 import { Targets } from './gateway/targets.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { passThrough } from './pass-through.ts';
+import type { NewKeysRate } from './verify/new-keys.ts';
 import { VERIFY_PATH, Verifier } from './verify/route.ts';
 
 export interface ProxyOptions {
@@ -30,6 +31,8 @@ export interface ProxyOptions {
   readonly targetConnectTimeoutMs: number;
   readonly targetTimeoutMs: number;
   readonly shutdownTimeoutMs: number;
+  /** How many unknown agents' keys may be checked; the usual bound where nothing is said. */
+  readonly newAgentKeys?: NewKeysRate;
   readonly resolve?: Resolve;
   readonly logError: (error: unknown, message: string) => void;
 }
@@ -77,6 +80,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const verifier = new Verifier({
     decisions,
     decisionTimeoutMs: options.decisionTimeoutMs,
+    newAgentKeys: options.newAgentKeys,
     logError: options.logError,
   });
   const others = await passThrough({

@@ -19,11 +19,11 @@ export function requireSessions(app: FastifyInstance, deps: RouteDependencies): 
     const token = bearerToken(request);
     const session = isSecretToken(token, 'ses') ? await findSession(deps.sql, token) : null;
     if (session === null) {
-      countAgainstAddress(request, deps);
+      await countAgainstAddress(request, deps);
       throw new ProblemError('unauthenticated', 'Sign in: this needs a valid session.');
     }
     sessions.set(request, session);
-    countAgainstCredential(request, deps);
+    await countAgainstCredential(request, deps);
   });
 }
 

@@ -42,10 +42,10 @@ export function requireApiKeys(app: FastifyInstance, deps: RouteDependencies): v
     if (gatewayToken === true && isSecretToken(token, 'gwt')) return;
     const key = isSecretToken(token, 'mak') ? await findKey(deps.sql, token) : null;
     if (key === null) {
-      countAgainstAddress(request, deps);
+      await countAgainstAddress(request, deps);
       throw new ProblemError('unauthenticated', 'Send a valid API key: Authorization: Bearer mak_…');
     }
-    countAgainstCredential(request, deps, key.management);
+    await countAgainstCredential(request, deps, key.management);
     deps.keyUses.note(key.accountId, key.keyId, key.nowMs);
     if (!key.scopes.includes(scope)) {
       throw new ProblemError('insufficient_scope', `This needs an API key with the scope ${scope}.`);

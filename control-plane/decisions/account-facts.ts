@@ -28,9 +28,9 @@ export interface MandateState {
   readonly version: number;
   status: string;
   uses: number;
-  /** The current month in the mandate's time zone, and when it is over, in milliseconds. */
+  /** The current month in the mandate's time zone, and until when it surely is, in milliseconds. */
   readonly month: MonthState;
-  readonly monthEndsAtMs: number;
+  readonly monthSureUntilMs: number;
 }
 
 export interface InstanceState {

@@ -2,7 +2,9 @@ import type { ProblemCode } from '../../core/errors.ts';
 import type { MatFacts } from '../../core/mat.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, RateState } from '../../core/wire.ts';
-import type { BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
+import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
+import type { Rate } from '../rate-limit/classes.ts';
+import type { Buckets } from '../rate-limit/operations.ts';
 import type { AccountFacts, DecisionMetrics, MandateState } from './account-facts.ts';
 import { PENDING_ESCALATIONS_MAX } from './escalate.ts';
 import type { Recording } from './record.ts';
@@ -13,7 +15,7 @@ export interface AskContext {
   readonly facts: AccountFacts;
   readonly recording: Recording;
   readonly versions: VersionCache;
-  readonly buckets: TokenBuckets;
+  readonly buckets: Buckets;
   readonly metrics: DecisionMetrics;
   readonly verifications: VerificationMeans;
   readonly monotonicMs: number;
@@ -58,14 +60,37 @@ export function tooManyEscalations(rate: RateState): Problem {
   return problem('too_many_escalations', detail, rate, null, 60);
 }
 
-/** What the bucket of a credential says, asked once a request however often it is decided anew. */
+/** No answer: the ask must be charged by this rate first, in buckets that nobody can wait for under the lock. */
+export interface Owed {
+  readonly answer: 'owed';
+  readonly rate: Rate;
+}
+
+/** What is known of an ask's bucket; `chargedBy`: by which rate, where shared buckets were asked before the lock. */
+export interface ChargedItem {
+  readonly ask: { readonly token_hash: string };
+  bucket?: BucketState;
+  readonly chargedBy?: Rate;
+}
+
+/**
+ * What the bucket of a credential says, asked once a request however often it is decided anew.
+ *
+ * Shared buckets were asked before the ask came here, by the rate that they knew; where it is another one, it is owed.
+ */
 export function takeOnce(
   context: AskContext,
-  item: { readonly ask: { readonly token_hash: string }; bucket?: BucketState },
+  item: ChargedItem,
   { ratePerSecond, rateBurst }: { readonly ratePerSecond: number; readonly rateBurst: number },
-): BucketState {
+): BucketState | Owed {
+  const { buckets } = context;
+  if (!(buckets instanceof TokenBuckets)) {
+    const { bucket, chargedBy } = item;
+    if (bucket !== undefined && chargedBy?.perSecond === ratePerSecond && chargedBy.burst === rateBurst) return bucket;
+    return { answer: 'owed', rate: { perSecond: ratePerSecond, burst: rateBurst } };
+  }
   if (item.bucket !== undefined) return item.bucket;
-  const bucket = context.buckets.take(item.ask.token_hash, ratePerSecond, rateBurst, context.monotonicMs);
+  const bucket = buckets.take(item.ask.token_hash, ratePerSecond, rateBurst, context.monotonicMs);
   if (!bucket.allowed) context.metrics.rateLimited('verify');
   item.bucket = bucket;
   return bucket;

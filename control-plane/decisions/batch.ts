@@ -1,12 +1,12 @@
 import { isUnavailable } from '../db/client.ts';
-import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import type { Buckets } from '../rate-limit/operations.ts';
 import type { DecisionMetrics, FactsSource } from './account-facts.ts';
-import { type AskContext, problem, type VerificationMeans } from './ask.ts';
+import { type AskContext, type Owed, problem, type VerificationMeans } from './ask.ts';
 import type { CarriedFacts } from './carried-facts.ts';
 import type { BatchFacts } from './fact-rows.ts';
 import type { FactReader } from './facts.ts';
 import { answerGatewayAsk, UNAUTHENTICATED } from './gateway-ask.ts';
-import type { HotItem } from './items.ts';
+import type { AskItem, HotItem, VerifyItem } from './items.ts';
 import { ConnectionLost, type LaneConnection } from './lane-connection.ts';
 import { applyOutcome } from './outcomes.ts';
 import { Recording } from './record.ts';
@@ -24,7 +24,7 @@ export interface BatchLane {
 export interface BatchDependencies {
   readonly verifications: VerificationMeans;
   readonly versions: VersionCache;
-  readonly buckets: TokenBuckets;
+  readonly buckets: Buckets;
   readonly metrics: DecisionMetrics;
   readonly logError: (error: unknown, message: string) => void;
 }
@@ -133,11 +133,11 @@ function replyTo(context: AskContext | undefined, item: HotItem): Reply {
     }
     case 'ask': {
       const answer = context === undefined ? UNAUTHENTICATED : answerGatewayAsk(context, item);
-      return () => item.answer(answer);
+      return answer.answer === 'owed' ? () => owe(item, answer) : () => item.answer(answer);
     }
     case 'verify': {
       const answer = context === undefined ? UNKNOWN_KEY : answerVerifyAsk(context, item);
-      return () => item.answer(answer);
+      return answer.answer === 'owed' ? () => owe(item, answer) : () => item.answer(answer);
     }
     case 'booking': {
       if (context === undefined) return () => item.refuse('There is no such account.');
@@ -146,6 +146,12 @@ function replyTo(context: AskContext | undefined, item: HotItem): Reply {
     default:
       throw new Error(`an item that is not known: ${String(item satisfies never)}`);
   }
+}
+
+/** Nothing was decided: the ask comes back when it is charged. */
+function owe(item: AskItem | VerifyItem, { rate }: Owed): void {
+  if (item.charge === undefined) refuse(item, 'The rate of this credential could not be counted.');
+  else item.charge(rate);
 }
 
 interface Committed {

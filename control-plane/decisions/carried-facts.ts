@@ -112,7 +112,7 @@ function suffices(facts: AccountFacts, item: HotItem, nowMs: number, versions: V
   if (key !== null || token !== null) return false;
   if (item.kind === 'verify') return sufficesToVerify(facts, item, nowMs, versions);
   const instance = facts.instances.get(item.instanceId);
-  if (instance === undefined || nowMs >= instance.mandate.monthEndsAtMs || !versions.hasInstance(instance))
+  if (instance === undefined || nowMs >= instance.mandate.monthSureUntilMs || !versions.hasInstance(instance))
     return false;
   for (const key of candidateKeys(item.ask.name, instance.shapes as readonly Shape[])) {
     const tool = facts.tools.get(toolKey(instance.instanceId, key));
@@ -129,7 +129,7 @@ function sufficesToVerify(facts: AccountFacts, item: VerifyItem, nowMs: number, 
   if (presentation === null) return true;
   const mandate = facts.mandates.get(presentation.mandate_id);
   if (mandate === undefined) return false;
-  return mandate === null || (nowMs < mandate.monthEndsAtMs && versions.hasMandate(mandate));
+  return mandate === null || (nowMs < mandate.monthSureUntilMs && versions.hasMandate(mandate));
 }
 
 /** Both are of the same head: what they share is equal, and instances refer to one mandate each. */

@@ -7,6 +7,12 @@ export type Row = readonly Json[];
 /** Facts by account. */
 export type BatchFacts = Map<string, AccountFacts>;
 
+/**
+ * Where summer time ends at one o'clock on the first of a month (America/Havana), its midnight comes twice: PostgreSQL
+ * names the second one, and the month has begun with the first.
+ */
+const REPEATED_MS = 3_600_000;
+
 /** One object a mandate, however many ways a batch comes to it: its asks see each other's effects there. */
 export function addMandate(facts: AccountFacts, row: Row): MandateState {
   const [mandateId, version, status, uses, month, reserved, booked, stored, monthEndsAtMs] = row;
@@ -19,7 +25,7 @@ export function addMandate(facts: AccountFacts, row: Row): MandateState {
     status: String(status),
     uses: Number(uses),
     month: { month: String(month), stored: Boolean(stored), reserved: Number(reserved), booked: Number(booked) },
-    monthEndsAtMs: Number(monthEndsAtMs),
+    monthSureUntilMs: Number(monthEndsAtMs) - REPEATED_MS,
   };
   facts.mandates.set(mandate.mandateId, mandate);
   facts.months.set(monthKey(mandate.mandateId, mandate.month.month), mandate.month);

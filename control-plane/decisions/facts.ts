@@ -26,10 +26,15 @@ interface FactsRow {
   readonly reservations: readonly Row[] | null;
   readonly answers: readonly Row[] | null;
   readonly grants: readonly Row[] | null;
+  readonly verify?: VerifyFactsRow;
 }
 
-const VERIFY_FACTS = 'select * from verify_facts($1, $2, $3, $4, $5, $6, $7, $8)';
-const FACTS = `select * from decision_facts(${Array.from({ length: 13 }, (_, i) => `$${i + 1}`).join(', ')})`;
+const places = (from: number, to: number): string =>
+  Array.from({ length: to - from + 1 }, (_, i) => `$${from + i}`).join(', ');
+const FACTS = `select * from decision_facts(${places(1, 13)})`;
+/** The same with what verifications depend on, as of the same moment. */
+const FACTS_TO_VERIFY = `select d.*, row_to_json(v) as verify
+  from decision_facts(${places(1, 13)}) d cross join lateral verify_facts(d.now_ms, ${places(14, 21)}) v`;
 
 export interface FactsRead {
   readonly batch: BatchFacts;
@@ -68,18 +73,16 @@ export class FactReader {
       for (const key of this.#candidates(item)) tools.add(accountId, item.instanceId, key);
     }
     const columns = [accounts, instances, tools, receipts, keys, tokens].flatMap((one) => one.texts());
-    const [begun, read, verified] = await Promise.allSettled([
+    const [statement, values] = verify.empty ? [FACTS, columns] : [FACTS_TO_VERIFY, [...columns, ...verify.texts()]];
+    const [begun, read] = await Promise.allSettled([
       sql.unsafe('begin').execute(),
-      sql.unsafe<FactsRow[]>(FACTS, columns, { prepare: true }).execute(),
-      verify.empty ? [] : sql.unsafe<VerifyFactsRow[]>(VERIFY_FACTS, verify.texts(), { prepare: true }).execute(),
+      sql.unsafe<FactsRow[]>(statement, values, { prepare: true }).execute(),
     ]);
     if (begun.status === 'rejected') throw begun.reason;
     if (read.status === 'rejected') throw read.reason;
-    if (verified.status === 'rejected') throw verified.reason;
     const row = read.value[0]!;
     const batch = batchOf(row);
-    const [more] = verified.value;
-    if (more !== undefined) addVerifyFacts(batch, more, verify);
+    if (row.verify !== undefined) addVerifyFacts(batch, row.verify, verify);
     await this.#readMissedTools(sql, items, batch, tools);
     // What was looked for and not found is known as well.
     tools.each((accountId, instanceId, key) => {

@@ -7,7 +7,7 @@ import { candidateKeys, type Shape } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, GatewayAsk, RateState } from '../../core/wire.ts';
 import { type AccountFacts, type HeadState, type InstanceState, type ToolState, toolKey } from './account-facts.ts';
-import { type AskContext, countUse, problem, takeOnce, tooManyEscalations } from './ask.ts';
+import { type AskContext, countUse, type Owed, problem, takeOnce, tooManyEscalations } from './ask.ts';
 import { gatewayDecisionBody } from './decision-body.ts';
 import { escalationsFull, grantFacts, recordEscalation, standingFacts, useGrant } from './escalate.ts';
 import { earlierAnswer, type KeyedRequest, keepKey } from './idempotency.ts';
@@ -21,7 +21,7 @@ export const UNMAPPED_TOOLS_MAX = 500;
  * Answers one gateway request under its account's lock: mapping, rate, idempotency, then `decide`, then what follows
  * from the verdict. Nothing is recorded unless a verdict was reached. Source: contract §§4, 6, 7.
  */
-export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAnswer {
+export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAnswer | Owed {
   const { facts } = context;
   const { instanceId, ask } = item;
   const instance = facts.instances.get(instanceId);
@@ -32,6 +32,7 @@ export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAns
   if (tool !== null && version !== null && !readByThis(ask, tool)) return mappingAnswer(tool, version, instance);
 
   const bucket = takeOnce(context, item, instance);
+  if ('answer' in bucket) return bucket;
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   if (!bucket.allowed) {
     return problem('rate_limited', 'The rate of this gateway token is exceeded.', rate, null, bucket.retryAfterSeconds);

@@ -12,6 +12,7 @@ import {
   type EscalationWaitAnswer,
   escalationBody,
   escalationWait,
+  type GatewayOutcome,
   INTERNAL_BATCH_PATH,
   INTERNAL_BODY_PATH,
   INTERNAL_SECRET_HEADER,
@@ -19,12 +20,15 @@ import {
   type RateState,
   type VerifyAsk,
 } from '../../core/wire.ts';
-import type { TokenBuckets } from '../rate-limit/buckets.ts';
+import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
 import { addressBucket, MANAGEMENT_RATE } from '../rate-limit/classes.ts';
+import type { Buckets } from '../rate-limit/operations.ts';
 import type { DecisionMetrics } from './account-facts.ts';
 import { type DecidedVerification, type Problem, problem } from './ask.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
+import type { Charged } from './items.ts';
 import type { Lanes } from './lanes.ts';
+import { addressLimited, answerCharged, type SharedChargeMeans } from './shared-charges.ts';
 import type { TokenRoutes } from './token-routes.ts';
 import { UNKNOWN_KEY } from './verify-ask.ts';
 
@@ -46,7 +50,7 @@ export interface InternalServerOptions {
   readonly secret: string;
   readonly lanes: Lanes;
   readonly routes: TokenRoutes;
-  readonly buckets: TokenBuckets;
+  readonly buckets: Buckets;
   readonly escalations: EscalationGate;
   /** Told of every API key that was found valid, and when (milliseconds, the database's time). */
   readonly keyUsed: (accountId: string, keyId: string, atMs: number) => void;
@@ -154,7 +158,11 @@ async function answerBatch(options: InternalServerOptions, message: unknown, res
   }
   const batch = parsed.data;
   await findRoutes(options, batch);
-  const answer = await submitBatch(options, batch, arrivedMs);
+  const { buckets } = options;
+  const answer =
+    buckets instanceof TokenBuckets
+      ? await submitBatch(options, buckets, batch, arrivedMs)
+      : await submitCharged(options, { ...chargeMeans(options, arrivedMs), shared: buckets }, batch);
   send(response, 200, JSON.stringify(answer));
 }
 
@@ -173,11 +181,17 @@ async function findRoutes({ routes, logError }: InternalServerOptions, batch: Ba
   }
 }
 
-function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrivedMs: number): Promise<BatchAnswer> {
+/** With buckets of this process, which answer at once. */
+function submitBatch(
+  options: InternalServerOptions,
+  buckets: TokenBuckets,
+  batch: BatchRequest,
+  arrivedMs: number,
+): Promise<BatchAnswer> {
   const answer: BatchAnswer = {
     asks: new Array<DecisionAnswer>(batch.asks.length),
     outcomes: new Array<boolean>(batch.outcomes.length),
-    charges: batch.charges.map(({ token_hash, address }) => charge(options, token_hash, address)),
+    charges: batch.charges.map(({ token_hash, address }) => charge(options, buckets, token_hash, address)),
   };
   let waiting = batch.asks.length + batch.outcomes.length;
   if (waiting === 0) return Promise.resolve(answer);
@@ -187,25 +201,53 @@ function submitBatch(options: InternalServerOptions, batch: BatchRequest, arrive
       if (waiting === 0) resolve(answer);
     };
     batch.outcomes.forEach((outcome, i) => {
-      const reply = (written: boolean) => {
+      submitOutcome(options, outcome, (written) => {
         answer.outcomes[i] = written;
         settled();
-      };
-      options.lanes.submit({ kind: 'outcome', accountId: outcome.account_id, outcome, answer: reply });
+      });
     });
     batch.asks.forEach((ask, i) => {
-      submitAsk(options, ask, arrivedMs, (one) => {
-        answer.asks[i] = withAddressRate(options, ask, one);
+      submitAsk(options, ask, { arrivedMs }, (one) => {
+        answer.asks[i] = withAddressRate(options, buckets, ask, one);
         settled();
       });
     });
   });
 }
 
+/** With shared buckets: outcomes are written whether those can be asked or not. */
+async function submitCharged(
+  options: InternalServerOptions,
+  means: SharedChargeMeans,
+  batch: BatchRequest,
+): Promise<BatchAnswer> {
+  const written = batch.outcomes.map(
+    (outcome) => new Promise<boolean>((resolve) => submitOutcome(options, outcome, resolve)),
+  );
+  const { asks, charges } = await answerCharged(means, batch);
+  return { asks, charges, outcomes: await Promise.all(written) };
+}
+
+function chargeMeans(options: InternalServerOptions, arrivedMs: number): Omit<SharedChargeMeans, 'shared'> {
+  const { routes, metrics } = options;
+  return {
+    known: (tokenHash, path) => {
+      const kind = routes.known(tokenHash)?.kind;
+      return path === null ? kind !== undefined : kind === (path === 'gateway' ? 'gateway' : 'api_key');
+    },
+    submit: (ask, charged, reply) => submitAsk(options, ask, { arrivedMs, ...charged }, reply),
+    rateLimited: (rateClass) => metrics.rateLimited(rateClass),
+  };
+}
+
+function submitOutcome({ lanes }: InternalServerOptions, outcome: GatewayOutcome, answer: (written: boolean) => void) {
+  lanes.submit({ kind: 'outcome', accountId: outcome.account_id, outcome, answer });
+}
+
 function submitAsk(
   options: InternalServerOptions,
   ask: DecisionAsk,
-  arrivedMs: number,
+  { arrivedMs, ...charged }: Charged & { readonly arrivedMs: number; readonly bucket?: BucketState },
   reply: (answer: DecisionAnswer) => void,
 ): void {
   const { lanes, routes } = options;
@@ -214,7 +256,7 @@ function submitAsk(
   if (ask.path === 'gateway') {
     if (route?.kind === 'gateway') {
       const { accountId, subjectId: instanceId } = route;
-      lanes.submit({ kind: 'ask', accountId, instanceId, ask, deadlineMs, answer: reply });
+      lanes.submit({ kind: 'ask', accountId, instanceId, ask, deadlineMs, answer: reply, ...charged });
     } else {
       reply(UNAUTHENTICATED);
     }
@@ -230,7 +272,7 @@ function submitAsk(
     if (one.answer === 'result') options.keyUsed(key.accountId, key.keyId, one.keyUsedAtMs);
     void signed(options, one).then(reply);
   };
-  lanes.submit({ kind: 'verify', accountId, key, ask, deadlineMs, answer });
+  lanes.submit({ kind: 'verify', accountId, key, ask, deadlineMs, answer, ...charged });
 }
 
 /** The sandbox where a presentation is for it: its mandates are verified with anybody's key; null otherwise. */
@@ -255,27 +297,32 @@ async function signed(options: InternalServerOptions, decided: DecidedVerificati
 }
 
 /** Whoever shows no valid token is limited by address. */
-function withAddressRate(options: InternalServerOptions, ask: DecisionAsk, answer: DecisionAnswer): DecisionAnswer {
+function withAddressRate(
+  { metrics }: InternalServerOptions,
+  buckets: TokenBuckets,
+  ask: DecisionAsk,
+  answer: DecisionAnswer,
+): DecisionAnswer {
   if (answer.answer !== 'problem' || answer.error !== 'unauthenticated') return answer;
-  const bucket = takeAddress(options, ask.address);
-  const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
-  if (bucket.allowed) return { ...answer, rate };
-  options.metrics.rateLimited('management');
-  const detail = 'Too many requests without a valid token from this address.';
-  return { ...answer, error: 'rate_limited', detail, retry_after_s: bucket.retryAfterSeconds, rate };
+  return addressLimited(answer, takeAddress(buckets, ask.address), () => metrics.rateLimited('management'));
 }
 
-function takeAddress({ buckets }: InternalServerOptions, address: string) {
+function takeAddress(buckets: TokenBuckets, address: string): BucketState {
   const { perSecond, burst } = MANAGEMENT_RATE;
   return buckets.take(addressBucket(address), perSecond, burst, performance.now());
 }
 
 /** A malformed request still costs its sender one request; an instance's own limits are not known without its lock. */
-function charge(options: InternalServerOptions, tokenHash: string | null, address: string): ChargeAnswer {
-  const known = tokenHash === null ? undefined : options.routes.known(tokenHash);
+function charge(
+  { routes }: InternalServerOptions,
+  buckets: TokenBuckets,
+  tokenHash: string | null,
+  address: string,
+): ChargeAnswer {
+  const known = tokenHash === null ? undefined : routes.known(tokenHash);
   const bucket =
-    (known === undefined || tokenHash === null ? undefined : options.buckets.takeKnown(tokenHash, performance.now())) ??
-    takeAddress(options, address);
+    (known === undefined || tokenHash === null ? undefined : buckets.takeKnown(tokenHash, performance.now())) ??
+    takeAddress(buckets, address);
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   return { rate, retry_after_s: bucket.allowed ? null : bucket.retryAfterSeconds };
 }

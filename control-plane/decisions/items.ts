@@ -1,11 +1,18 @@
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome, VerifyAsk } from '../../core/wire.ts';
 import type { BucketState } from '../rate-limit/buckets.ts';
+import type { Rate } from '../rate-limit/classes.ts';
 import type { AuthorisationState } from './account-facts.ts';
 import type { AskContext, DecidedVerification, Problem } from './ask.ts';
 import type { LaneConnection } from './lane-connection.ts';
 
+/** How an ask was charged where buckets are shared: by which rate, and what to do where another one holds. */
+export interface Charged {
+  readonly chargedBy?: Rate;
+  readonly charge?: (rate: Rate) => void;
+}
+
 /** A gateway ask on its way to a decision. `deadlineMs` is monotonic: after it nothing may be decided any more. */
-export interface AskItem {
+export interface AskItem extends Charged {
   readonly kind: 'ask';
   readonly accountId: string;
   readonly instanceId: string;
@@ -17,7 +24,7 @@ export interface AskItem {
 }
 
 /** A verification on its way to a decision, by the account whose mandate it is; `key` asks for it. */
-export interface VerifyItem {
+export interface VerifyItem extends Charged {
   readonly kind: 'verify';
   readonly accountId: string;
   readonly key: { readonly accountId: string; readonly keyId: string };

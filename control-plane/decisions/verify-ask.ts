@@ -17,6 +17,7 @@ import {
   type AskContext,
   countUse,
   type DecidedVerification,
+  type Owed,
   type Problem,
   problem,
   takeOnce,
@@ -40,13 +41,14 @@ export const UNKNOWN_KEY: Problem = problem('unauthenticated', 'The API key is n
  *
  * Source: contract §§3-6.
  */
-export function answerVerifyAsk(context: AskContext, item: VerifyItem): DecidedVerification | Problem {
+export function answerVerifyAsk(context: AskContext, item: VerifyItem): DecidedVerification | Problem | Owed {
   const { facts } = context;
   const { ask } = item;
   const key = facts.keys.get(item.key.keyId);
   if (key === undefined || key.accountId !== item.key.accountId) return UNKNOWN_KEY;
   if (key.status !== 'active' || !sameHash(key.tokenHash, ask.token_hash)) return UNKNOWN_KEY;
   const bucket = takeOnce(context, item, key);
+  if ('answer' in bucket) return bucket;
   const rate: RateState = [bucket.limit, bucket.remaining, bucket.resetSeconds];
   if (!bucket.allowed) {
     return problem('rate_limited', 'The rate of this API key is exceeded.', rate, null, bucket.retryAfterSeconds);
@@ -123,11 +125,12 @@ function decided(context: AskContext, given: Case): DecidedVerification | Proble
     // An allow spends it, which the database refuses where it is spent; here only the code would be another.
     context.recording.assumeUnspent(head.accountId, ask.presentation.nonce_hash);
   }
-  if (verdict.decision === 'allow') {
-    reserve(context, given, verdict.amount, recorded);
+  const token = verdict.decision === 'allow' ? context.verifications.consumptionToken(receiptId) : null;
+  if (verdict.decision === 'allow' && token !== null) {
+    reserve(context, given, { amount: verdict.amount, token, recorded });
     if (verdict.escalation_id !== null) useGrant(context, grant, verdict.escalation_id);
   }
-  return answered(context, given, recorded, resultOf(given, verdict, recorded, escalation), verdict);
+  return answered(context, given, { recorded, token, result: resultOf(given, verdict, recorded, escalation) });
 }
 
 function escalationOf(
@@ -189,7 +192,15 @@ function presentationFacts(context: AskContext, given: Case, request: DecisionRe
   };
 }
 
-function reserve(context: AskContext, given: Case, amount: number, { receiptId, ctx }: Recorded): void {
+/** An allow as it is kept: what it reserves, and the token that names it. */
+interface Reserving {
+  readonly amount: number;
+  readonly token: string;
+  readonly recorded: Recorded;
+}
+
+function reserve(context: AskContext, given: Case, { amount, token, recorded }: Reserving): void {
+  const { receiptId, ctx } = recorded;
   const { head, mandate, key, item } = given;
   const { presentation, action } = item.ask;
   if (mandate === null || presentation === null) throw new Error('allowed without a mandate or a presentation');
@@ -201,7 +212,7 @@ function reserve(context: AskContext, given: Case, amount: number, { receiptId, 
     {
       ...where,
       receiptId,
-      tokenHash: secretHash(context.verifications.consumptionToken(receiptId)),
+      tokenHash: secretHash(token),
       keyId: key.keyId,
       amount,
       currency: action.currency,
@@ -246,13 +257,10 @@ function resultOf(
 function answered(
   context: AskContext,
   given: Case,
-  recorded: Recorded,
-  result: Result,
-  verdict: Verdict,
+  { recorded, token, result }: { readonly recorded: Recorded; readonly token: string | null; readonly result: Result },
 ): DecidedVerification {
   const { receiptId } = recorded;
-  const mat = verdict.decision === 'allow' ? matFacts(given, recorded) : null;
-  const token = mat === null ? null : context.verifications.consumptionToken(receiptId);
+  const mat = token === null ? null : matFacts(given, recorded);
   const keyUsedAtMs = given.head.nowMs;
   const answer = { answer: 'result', receiptId, replayed: false, keyUsedAtMs, rate: given.rate } as const;
   if (given.keyed === null) return { ...answer, mat, text: (signed) => textOf(result, token, signed) };

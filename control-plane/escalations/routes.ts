@@ -173,10 +173,10 @@ async function readForSoftware(request: FastifyRequest, deps: RouteDependencies)
   }
   const found = await readForAgent(deps.sql, bearerToken(request) ?? '', idOrNull(request));
   if (found === null) {
-    countAgainstAddress(request, deps);
+    await countAgainstAddress(request, deps);
     throw new ProblemError('unauthenticated', 'The gateway token is not valid.');
   }
-  countAgainstCredential(request, deps);
+  await countAgainstCredential(request, deps);
   const { id } = found;
   return id === null ? null : { ...found, id };
 }

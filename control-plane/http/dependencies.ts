@@ -3,8 +3,8 @@ import type { Sql } from '../db/client.ts';
 import type { BookingMeans } from '../decisions/book-by-token.ts';
 import type { CommandRunner } from '../decisions/command.ts';
 import type { KeyUses } from '../keys/uses.ts';
-import type { TokenBuckets } from '../rate-limit/buckets.ts';
 import type { Rate } from '../rate-limit/classes.ts';
+import type { Buckets } from '../rate-limit/operations.ts';
 import type { SigningKeys } from '../signing/signing-keys.ts';
 
 /** What the routes of every noun are built on. */
@@ -17,7 +17,7 @@ export interface RouteDependencies {
   /** What signs tokens and credentials, and in whose name: the service's address. */
   readonly signing: Pick<SigningKeys, 'signLater'>;
   readonly issuer: string;
-  readonly buckets: TokenBuckets;
+  readonly buckets: Buckets;
   readonly allowPrivateTargets: boolean;
   readonly logError: (error: unknown, message: string) => void;
   /** Management class per session or address (interface.md, Limits); raised by tests. API keys have their own. */

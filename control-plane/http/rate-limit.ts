@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { secretHash } from '../../core/secret-token.ts';
-import type { BucketState } from '../rate-limit/buckets.ts';
+import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
 import { addressBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
+import { type BucketOperation, performOn } from '../rate-limit/operations.ts';
 import { clientAddress } from './client-address.ts';
 import type { RouteDependencies } from './dependencies.ts';
 import { networkOf } from './network.ts';
@@ -20,6 +21,9 @@ interface Counted {
   readonly credential: string | null;
 }
 
+/** Probes are about one process, and must find it alive whatever else is away. */
+const PROBE_PREFIX = 'probe ';
+
 const counts = new WeakMap<FastifyRequest, Counted>();
 
 /**
@@ -27,11 +31,12 @@ const counts = new WeakMap<FastifyRequest, Counted>();
  *
  * A credential has its bucket once it was found valid ({@link countAgainstCredential}); one that is not counts for its
  * address ({@link countAgainstAddress}), so that invented credentials bring no new buckets. While the address's
- * bucket is empty, no credential is looked up that did not work before. Source: interface.md, Limits; contract §8.
+ * bucket is empty, no credential is looked up that did not work before. Where buckets are shared and cannot be asked:
+ * 503 `not_decidable`, but for probes, whose buckets are this process's own. Source: interface.md, Limits; contract §8.
  */
 export function limitRates(app: FastifyInstance, deps: RouteDependencies): void {
   app.addHook('onRequest', async (request) => {
-    const counted = countOf(request, deps);
+    const counted = await countOf(request, deps);
     counts.set(request, counted);
     if (!counted.state.allowed) throw refusal(deps, counted.state);
   });
@@ -42,20 +47,15 @@ export function limitRates(app: FastifyInstance, deps: RouteDependencies): void 
  *
  * @throws ProblemError 429 `rate_limited`
  */
-export function countAgainstCredential(
+export async function countAgainstCredential(
   request: FastifyRequest,
   deps: RouteDependencies,
   rate: Rate = deps.managementRate ?? MANAGEMENT_RATE,
-): void {
+): Promise<void> {
   const counted = counts.get(request);
   if (counted === undefined || counted.credential === null || counted.on === 'address') return;
-  const { buckets } = deps;
-  const [key, nowMs] = [counted.credential, performance.now()];
-  const { perSecond, burst } = rate;
-  const state =
-    counted.on === 'credential'
-      ? buckets.adjust(key, perSecond, burst, nowMs)
-      : buckets.take(key, perSecond, burst, nowMs);
+  const kind = counted.on === 'credential' ? 'adjust' : 'take';
+  const state = await performed(deps, { kind, key: counted.credential, rate });
   counts.set(request, { ...counted, on: 'credential', state });
   if (!state.allowed) throw refusal(deps, state);
 }
@@ -65,10 +65,10 @@ export function countAgainstCredential(
  *
  * @throws ProblemError 429 `rate_limited`
  */
-export function countAgainstAddress(request: FastifyRequest, deps: RouteDependencies): void {
+export async function countAgainstAddress(request: FastifyRequest, deps: RouteDependencies): Promise<void> {
   const counted = counts.get(request);
   if (counted === undefined || counted.on === 'address') return;
-  const state = takeAddress(deps, counted.address);
+  const state = await takeAddress(deps, counted.address);
   counts.set(request, { ...counted, on: 'address', state });
   if (!state.allowed) throw refusal(deps, state);
 }
@@ -79,31 +79,40 @@ export function countAgainstAddress(request: FastifyRequest, deps: RouteDependen
  *
  * @throws ProblemError 429 `rate_limited`
  */
-export function countPurpose(request: FastifyRequest, deps: RouteDependencies, purpose: string, rate: Rate): void {
+export async function countPurpose(
+  request: FastifyRequest,
+  deps: RouteDependencies,
+  purpose: string,
+  rate: Rate,
+): Promise<void> {
   const counted = counts.get(request);
   if (counted === undefined) throw new Error('this request was not counted');
   const key = `${purpose} ${networkOf(counted.client)}`;
-  const state = deps.buckets.take(key, rate.perSecond, rate.burst, performance.now());
+  const [taken] = await asked(deps, [{ kind: 'take', key, rate }]);
+  const state = present(taken);
   if (state.allowed) return;
   counts.set(request, { ...counted, state });
   throw refusal(deps, state);
 }
 
 /** Counts a request that no hook saw, since its address cannot even be read, and refuses where there were too many. */
-export function countUnread(request: FastifyRequest, deps: RouteDependencies): ProblemError | null {
+export async function countUnread(request: FastifyRequest, deps: RouteDependencies): Promise<ProblemError | null> {
   const client = clientAddress(request, deps.internalSecretHash);
   const address = addressKey(request, client);
-  const state = takeAddress(deps, address);
+  const state = await takeAddress(deps, address);
   counts.set(request, { on: 'address', state, client, address, credential: null });
   return state.allowed ? null : refusal(deps, state);
 }
 
 /** Sets the headers that tell the state of the request's bucket; what is still open is taken from the address's. */
-export function tellRate(request: FastifyRequest, reply: FastifyReply, deps: RouteDependencies): void {
+export async function tellRate(request: FastifyRequest, reply: FastifyReply, deps: RouteDependencies): Promise<void> {
   const counted = counts.get(request);
   if (counted === undefined) return;
   const refused = counted.on === 'open' && !counted.state.allowed;
-  const state = counted.on === 'open' && !refused ? takeAddress(deps, counted.address) : counted.state;
+  const untaken = counted.on === 'open' && !refused;
+  // Whatever is answered stands by now: a state that cannot be read any more is not told.
+  const state = untaken ? await takeAddress(deps, counted.address).catch(() => null) : counted.state;
+  if (state === null) return;
   reply.headers({
     'x-ratelimit-limit': state.limit,
     'x-ratelimit-remaining': state.remaining,
@@ -111,20 +120,49 @@ export function tellRate(request: FastifyRequest, reply: FastifyReply, deps: Rou
   });
 }
 
-function countOf(request: FastifyRequest, deps: RouteDependencies): Counted {
-  const nowMs = performance.now();
+async function countOf(request: FastifyRequest, deps: RouteDependencies): Promise<Counted> {
   const client = clientAddress(request, deps.internalSecretHash);
   const address = addressKey(request, client);
   const credential = request.routeOptions.config.public === true ? null : credentialKey(request);
-  if (credential === null) return { on: 'address', state: takeAddress(deps, address), client, address, credential };
-  const own = deps.buckets.takeKnown(credential, nowMs);
-  if (own !== undefined) return { on: 'credential', state: own, client, address, credential };
-  const { perSecond, burst } = deps.managementRate ?? MANAGEMENT_RATE;
-  return { on: 'open', state: deps.buckets.peek(address, perSecond, burst, nowMs), client, address, credential };
+  if (credential === null) {
+    return { on: 'address', state: await takeAddress(deps, address), client, address, credential };
+  }
+  const rate = deps.managementRate ?? MANAGEMENT_RATE;
+  const [own, open] = await asked(deps, [
+    { kind: 'known', key: credential },
+    { kind: 'peek', key: address, rate },
+  ]);
+  if (own !== null && own !== undefined) return { on: 'credential', state: own, client, address, credential };
+  return { on: 'open', state: present(open), client, address, credential };
 }
 
-function takeAddress({ buckets, managementRate = MANAGEMENT_RATE }: RouteDependencies, address: string): BucketState {
-  return buckets.take(address, managementRate.perSecond, managementRate.burst, performance.now());
+function takeAddress(deps: RouteDependencies, key: string): Promise<BucketState> {
+  return performed(deps, { kind: 'take', key, rate: deps.managementRate ?? MANAGEMENT_RATE });
+}
+
+async function performed(deps: RouteDependencies, operation: BucketOperation): Promise<BucketState> {
+  const [state] = await asked(deps, [operation]);
+  return present(state);
+}
+
+/** Does the operations; 503 `not_decidable` where the buckets are shared and cannot be asked. */
+async function asked(
+  { buckets }: RouteDependencies,
+  operations: readonly BucketOperation[],
+): Promise<(BucketState | null)[]> {
+  const probe = operations.some(({ key }) => key.startsWith(PROBE_PREFIX));
+  const where = probe && !(buckets instanceof TokenBuckets) ? buckets.own : buckets;
+  try {
+    return await performOn(where, operations);
+  } catch (error) {
+    const detail = 'The rate limits cannot be read for the moment; nothing was done.';
+    throw new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+}
+
+function present(state: BucketState | null | undefined): BucketState {
+  if (state === null || state === undefined) throw new TypeError('a bucket without a state');
+  return state;
 }
 
 function refusal(deps: RouteDependencies, { retryAfterSeconds }: BucketState): ProblemError {
@@ -143,6 +181,6 @@ function credentialKey(request: FastifyRequest): string | null {
  */
 function addressKey(request: FastifyRequest, address: string): string {
   const route = request.routeOptions?.url ?? request.url;
-  if (route === '/healthz' || route === '/readyz') return `probe ${address}`;
+  if (route === '/healthz' || route === '/readyz') return PROBE_PREFIX + address;
   return route.startsWith('/admin/') ? `admin ${address}` : addressBucket(address);
 }

@@ -36,18 +36,26 @@ export class TokenBuckets {
     return stateOf(bucket, allowed);
   }
 
-  /** Whether a request would be allowed; nothing is taken, and no bucket is made. */
+  /** Whether a request would be allowed; nothing is taken or changed, and no bucket is made. */
   peek(key: string, rate: number, burst: number, nowMs: number): BucketState {
-    const bucket = this.#buckets.has(key)
-      ? this.#refilled(key, rate, burst, nowMs)
-      : { tokens: burst, atMs: nowMs, rate, burst };
-    return stateOf(bucket, bucket.tokens >= 1);
+    const known = this.#buckets.get(key);
+    const tokens = known === undefined ? burst : refill(known, rate, burst, nowMs);
+    return stateOf({ tokens, rate, burst }, tokens >= 1);
   }
 
   /** Gives a bucket from which a request was just taken the limits that it should have been taken with. */
   adjust(key: string, rate: number, burst: number, nowMs: number): BucketState {
     const bucket = this.#refilled(key, rate, burst, nowMs);
     bucket.tokens = Math.min(burst, bucket.tokens + 1) - 1;
+    return stateOf(bucket, true);
+  }
+
+  /** Gives back a request that was taken and then not served; a bucket that is not there is full. */
+  giveBack(key: string, nowMs: number): BucketState | undefined {
+    const known = this.#buckets.get(key);
+    if (known === undefined) return undefined;
+    const bucket = this.#refilled(key, known.rate, known.burst, nowMs);
+    bucket.tokens = Math.min(bucket.burst, bucket.tokens + 1);
     return stateOf(bucket, true);
   }
 
@@ -65,8 +73,7 @@ export class TokenBuckets {
       this.#buckets.set(key, bucket);
       return bucket;
     }
-    const elapsed = Math.max(0, nowMs - known.atMs);
-    known.tokens = Math.min(burst, known.tokens + (elapsed * rate) / 1000);
+    known.tokens = refill(known, rate, burst, nowMs);
     known.atMs = Math.max(known.atMs, nowMs);
     known.rate = rate;
     known.burst = burst;
@@ -83,7 +90,16 @@ export class TokenBuckets {
   }
 }
 
-function stateOf({ tokens, rate, burst }: Bucket, allowed: boolean): BucketState {
+/** What a bucket holds by now. */
+function refill({ tokens, atMs }: Bucket, rate: number, burst: number, nowMs: number): number {
+  return Math.min(burst, tokens + (Math.max(0, nowMs - atMs) * rate) / 1000);
+}
+
+/** What a bucket with so many `tokens` (whole and parts) that refills at `rate` a second up to `burst` says. */
+export function stateOf(
+  { tokens, rate, burst }: { readonly tokens: number; readonly rate: number; readonly burst: number },
+  allowed: boolean,
+): BucketState {
   return {
     allowed,
     limit: burst,

@@ -30,7 +30,7 @@ export function registerSandboxRoutes(app: FastifyInstance, deps: RouteDependenc
   if (accountId === null) return;
   app.post('/api/v1/sandbox/mandates', OPEN, async (request, reply) => {
     const input = readBody(request, sandboxMandateInput);
-    countPurpose(request, deps, 'sandbox mandates', MANDATES_RATE);
+    await countPurpose(request, deps, 'sandbox mandates', MANDATES_RATE);
     const made = await deps.commands.command(accountId, (context) =>
       createSandboxMandate(context, deps.custody, input),
     );

@@ -21,12 +21,14 @@ import {
   type RequestHead,
   readHead,
 } from '../http/head.ts';
+import { NewKeys, type NewKeysRate } from './new-keys.ts';
 
 export const VERIFY_PATH = '/api/v1/verify';
 
 export interface VerifierDependencies {
   readonly decisions: DecisionClient;
   readonly decisionTimeoutMs: number;
+  readonly newAgentKeys?: NewKeysRate | undefined;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -47,10 +49,12 @@ function ignore(): void {}
 export class Verifier {
   readonly #deps: VerifierDependencies;
   readonly #keys = new AgentKeys();
+  readonly #newKeys: NewKeys;
   #inFlight = 0;
 
   constructor(dependencies: VerifierDependencies) {
     this.#deps = dependencies;
+    this.#newKeys = new NewKeys(dependencies.newAgentKeys);
   }
 
   /** How many requests are being answered. */
@@ -106,6 +110,10 @@ export class Verifier {
   }
 
   async #signatureProblem(presentation: Presentation): Promise<string | null> {
+    if (!this.#keys.knows(presentation.signer) && !this.#newKeys.take(performance.now())) {
+      const detail = 'Too many agents are new here at once; ask again.';
+      throw new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
+    }
     try {
       return await verifyPresentation(presentation, this.#keys);
     } catch (error) {

@@ -9,6 +9,8 @@ import { VersionCache } from '../../../control-plane/decisions/versions.ts';
 import type { RouteDependencies } from '../../../control-plane/http/dependencies.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
+import type { Buckets } from '../../../control-plane/rate-limit/operations.ts';
+import { openSandbox } from '../../../control-plane/sandbox/account.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { jwksRoute } from '../../../control-plane/signing/routes.ts';
 import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
@@ -93,6 +95,11 @@ export interface AdminFixtureOptions {
   /** null: what the product has. */
   readonly managementRate?: { readonly perSecond: number; readonly burst: number } | null;
   readonly allowPrivateTargets?: boolean;
+  /** The keys that are published and signed with; of the fixture's own database where nothing is said. */
+  readonly signing?: SigningKeys;
+  /** Whether there is a sandbox. */
+  readonly sandbox?: boolean;
+  readonly buckets?: Buckets;
 }
 
 /** Makes the fixture; it ends with the test. */
@@ -104,27 +111,28 @@ export async function adminFixture(
   const errors: unknown[] = [];
   const masterKey = randomBytes(32);
   const custody = new Custody(masterKey);
-  const buckets = new TokenBuckets();
+  const buckets = options.buckets ?? new TokenBuckets();
   const logError = (error: unknown) => errors.push(error);
   const open = (account: string, instance: string, sealed: Buffer) =>
     custody.open(account, 'credential', instance, sealed).toString('utf8');
+  const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
+  const sandboxAccountId = options.sandbox === true ? await openSandbox(sql) : null;
   const lanes = new Lanes({
     databaseUrl: database.appUrl,
     lanes: 2,
     versions: new VersionCache(open),
     buckets,
-    verifications: VERIFICATIONS,
+    verifications: { ...VERIFICATIONS, sandboxAccountId },
     metrics: SILENT,
     logError,
   });
-  const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
-  const signing = await SigningKeys.open(sql, custody, logError);
+  const signing = options.signing ?? (await SigningKeys.open(sql, custody, logError));
   t.teardown(async () => signing.close());
   const deps: RouteDependencies = {
     sql,
     commands: lanes,
     custody,
-    booking: { lanes, sandboxAccountId: null },
+    booking: { lanes, sandboxAccountId },
     signing,
     issuer: 'https://mandate.example',
     buckets,

@@ -3,7 +3,6 @@ import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import t from 'tap';
 import { Custody } from '../../../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
-import { jwksRoute } from '../../../control-plane/signing/routes.ts';
 import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
 import { listKeys, type Rotation, rotateKeys } from '../../../control-plane/signing/stored-keys.ts';
 import { publicJwk, readJwks } from '../../../core/jwk.ts';
@@ -219,7 +218,7 @@ t.test('the JWKS is for anybody, is not to be kept, and counts for the address t
   await rotate();
   const keys = await start();
   const admin = await adminFixture(t, {
-    register: [jwksRoute(keys)],
+    signing: keys,
     managementRate: { perSecond: 0.001, burst: 2 },
   });
   const answer = await admin.send('GET', '/.well-known/jwks.json', null);

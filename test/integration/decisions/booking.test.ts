@@ -3,7 +3,6 @@ import { createLogger } from '../../../config/log.ts';
 import { bookConsumption, type Consumption } from '../../../control-plane/consumptions/book.ts';
 import { connect } from '../../../control-plane/db/client.ts';
 import { book } from '../../../control-plane/decisions/booking.ts';
-import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type Execution, reportExecution } from '../../../control-plane/executions/report.ts';
 import { lapseAuthorisations, sweepNonces } from '../../../control-plane/jobs/lapse-authorisations.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
@@ -21,9 +20,9 @@ async function authorised(fixture: VerifyFixture): Promise<string> {
   return secretHash(json.consumption_token ?? '');
 }
 
-async function consume(fixture: VerifyFixture, tokenHash: string, asked: Consumption = {}, lanes?: Lanes) {
+async function consume(fixture: VerifyFixture, tokenHash: string, asked: Consumption = {}) {
   const { accountId } = fixture.account;
-  return await book(lanes ?? fixture.lanes, { accountId, tokenHash }, (context, authorisation) =>
+  return await book(fixture.lanes, { accountId, tokenHash }, (context, authorisation) =>
     bookConsumption(context, authorisation, asked),
   );
 }
@@ -63,26 +62,6 @@ t.test('a consumption books what it cost, frees the rest, and answers the same a
   t.same(again, { text: first?.text, replayed: true });
   await t.rejects(consume(fixture, token, { ...asked, final_amount: amount('7') }), { code: 'conflict' });
   t.equal((await chainOf(fixture.sql, fixture.account)).length, 2);
-});
-
-t.test('only one of many consumptions at once books, over two control planes', async (t) => {
-  const fixture = await verifyFixture(t);
-  const other = fixture.moreLanes();
-  for (let round = 0; round < 10; round++) {
-    const token = await authorised(fixture);
-    const results = await Promise.allSettled(
-      Array.from({ length: 16 }, (_, i) =>
-        consume(fixture, token, { final_amount: amount(String(i % 8)) }, i % 2 === 0 ? fixture.lanes : other),
-      ),
-    );
-    const answers = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    t.equal(answers.filter((one) => one?.replayed === false).length, 1);
-    t.equal(new Set(answers.map((one) => one?.text)).size, 1, 'whoever was answered saw the same booking');
-  }
-  const { reserved, booked } = await monthOf(fixture.sql, fixture.account);
-  t.equal(reserved, 0);
-  const [sum] = await fixture.sql`select sum(booked)::bigint as booked from authorisations`;
-  t.equal(booked, sum?.['booked']);
 });
 
 t.test('more than was authorised is refused and recorded, and other values are a conflict', async (t) => {

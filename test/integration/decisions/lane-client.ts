@@ -6,6 +6,7 @@ import type { VerificationMeans } from '../../../control-plane/decisions/ask.ts'
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type OpenCredential, VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
+import type { Buckets } from '../../../control-plane/rate-limit/operations.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
 import { secretHash, secretTokenOf } from '../../../core/secret-token.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../../core/wire.ts';
@@ -30,7 +31,7 @@ export interface LaneFixture {
   readonly sources: FactsSource[];
   readonly databaseUrl: string;
   moreAccounts(count: number, limits?: SeededLimits): Promise<SeededAccount[]>;
-  moreLanes(options?: { lanes?: number; batchMax?: number; openCredential?: OpenCredential }): Lanes;
+  moreLanes(options?: { lanes?: number; batchMax?: number; openCredential?: OpenCredential; buckets?: Buckets }): Lanes;
 }
 
 type TestContext = Parameters<typeof createDatabase>[0];
@@ -54,7 +55,7 @@ export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Pr
     const lanes = new Lanes({
       databaseUrl: database.appUrl,
       versions: new VersionCache(options.openCredential ?? (() => 'secret')),
-      buckets: new TokenBuckets(),
+      buckets: options.buckets ?? new TokenBuckets(),
       verifications: VERIFICATIONS,
       metrics: { ...SILENT, facts: (source) => sources.push(source) },
       logError: (error) => errors.push(error),

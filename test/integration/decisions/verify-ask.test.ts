@@ -52,22 +52,6 @@ t.test('each check of a presentation has its code, and reserves nothing', async 
   t.equal(chain.length, cases.length, 'every deny is in the evidence');
 });
 
-t.test('one presentation allows once, over two control planes as well', async (t) => {
-  const fixture = await verifyFixture(t);
-  const other = fixture.moreLanes();
-  for (let round = 0; round < 20; round++) {
-    const ask = verifyAsk(fixture);
-    const answers = await Promise.all(
-      Array.from({ length: 16 }, (_, i) => verified(fixture, ask, i % 2 === 0 ? fixture.lanes : other)),
-    );
-    const allowed = answers.filter(({ json }) => json.decision === 'allow');
-    const replayed = answers.filter(({ json }) => json.reasons?.[0] === 'MD-105');
-    t.equal(allowed.length, 1);
-    t.equal(replayed.length, 15);
-  }
-  t.same(await monthOf(fixture.sql, fixture.account), { reserved: 2_000, booked: 0 });
-});
-
 t.test(
   'a presentation that was spent at another control plane is a replay there too, whatever else fails',
   async (t) => {

@@ -101,6 +101,7 @@ export interface VerifyJson {
   readonly escalation?: { readonly id: string; readonly expires_at: string };
   readonly receipt?: {
     readonly receipt_id: string;
+    readonly decided_at: string;
     readonly evidence: { readonly seq: number; readonly hash: string };
   };
 }

@@ -41,6 +41,8 @@ export interface SendOptions {
   readonly headers?: Record<string, string | string[]>;
   readonly body?: string | Buffer | null;
   readonly token?: string | null;
+  /** Where it comes from, 127.0.0.1 where nothing is said: whoever shows no valid credential is limited by address. */
+  readonly from?: string;
 }
 
 export interface Answer {
@@ -55,6 +57,7 @@ export interface FixtureOptions {
   readonly escalations?: EscalationGate;
   readonly allowPrivateTargets?: boolean;
   readonly targetTimeoutMs?: number;
+  readonly newAgentKeys?: { readonly perSecond: number; readonly burst: number };
 }
 
 const NO_ESCALATIONS: EscalationGate = { wait: async () => null, storeBody: async () => true };
@@ -96,6 +99,7 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     targetConnectTimeoutMs: 1_000,
     targetTimeoutMs: options.targetTimeoutMs ?? 5_000,
     shutdownTimeoutMs: 2_000,
+    ...(options.newAgentKeys === undefined ? {} : { newAgentKeys: options.newAgentKeys }),
     logError: (error) => errors.push(error),
   });
   t.teardown(async () => {
@@ -106,7 +110,8 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
   return { sql, lanes, account, errors, ...target, proxyPort: proxy.port, stopControlPlane, send };
 }
 
-async function startTarget(t: TestContext) {
+/** A target that keeps a ledger; it answers 201 unless told to `behave` otherwise. */
+export async function startTarget(t: TestContext) {
   const ledger: Delivered[] = [];
   let behaviour: Behaviour = (_request, response) => {
     response.writeHead(201, { 'content-type': 'application/json' });
@@ -154,6 +159,7 @@ export function sendTo(port: number, token: string, given: SendOptions): Promise
         path: given.path ?? '/api/gateway/http/payments',
         headers,
         agent: false,
+        localAddress: given.from ?? '127.0.0.1',
       },
       (response) => {
         const chunks: Buffer[] = [];

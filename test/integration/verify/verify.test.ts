@@ -7,7 +7,13 @@ import { createPresentation, type PresentationDocument } from '../../../core/pre
 import { newSecretToken } from '../../../core/secret-token.ts';
 import type { TypeId } from '../../../core/type-id.ts';
 import { chainOf, monthOf } from '../decisions/lane-client.ts';
-import { type Answer, type GatewayFixture, gatewayFixture, type SendOptions } from '../gateway/gateway-fixture.ts';
+import {
+  type Answer,
+  type FixtureOptions,
+  type GatewayFixture,
+  gatewayFixture,
+  type SendOptions,
+} from '../gateway/gateway-fixture.ts';
 
 interface Fixture extends GatewayFixture {
   readonly agent: SigningKey;
@@ -20,9 +26,15 @@ interface Fixture extends GatewayFixture {
 const ACTION = { type: 'payments.create', amount: { value: 12.5, currency: 'EUR' }, counterparty: 'acme' };
 const CTX = contextDigest({ type: ACTION.type, amount_minor: 1_250, currency: 'EUR', counterparty: 'acme' });
 
-async function fixtureOf(t: Parameters<typeof gatewayFixture>[0], limits: SeededLimits = {}): Promise<Fixture> {
+async function fixtureOf(
+  t: Parameters<typeof gatewayFixture>[0],
+  limits: SeededLimits = {},
+  newAgentKeys?: FixtureOptions['newAgentKeys'],
+): Promise<Fixture> {
   const agent = new SigningKey(newSeed());
-  const fixture = await gatewayFixture(t, { limits: { agent_did: formatDidKey(agent.publicKey), ...limits } });
+  const rate = newAgentKeys === undefined ? {} : { newAgentKeys };
+  const agentDid = formatDidKey(agent.publicKey);
+  const fixture = await gatewayFixture(t, { limits: { agent_did: agentDid, ...limits }, ...rate });
   const { account } = fixture;
   const key = await seedKey(fixture.sql, account);
   const present = (): PresentationDocument =>
@@ -163,4 +175,24 @@ t.test('no control plane, no decision: 503 and a time to come back', async (t) =
   await stopControlPlane();
   const answer = await verify(body());
   t.match(answer, { status: 503, json: { error: 'not_decidable' }, headers: { 'retry-after': /^\d+$/ } });
+});
+
+t.test('agents nobody has seen are checked only so fast, and known ones are not kept waiting', async (t) => {
+  const { verify, body, account } = await fixtureOf(t, {}, { perSecond: 0.000_001, burst: 3 });
+  t.match((await verify(body())).json, { decision: 'allow' });
+  const stranger = (): unknown => {
+    const intent = {
+      mandate_id: account.mandateId as TypeId<'mdt'>,
+      verifier: account.accountId as TypeId<'acc'>,
+      ctx: CTX,
+      issued_at_ms: Date.now(),
+      expires_at_ms: Date.now() + 300_000,
+    };
+    return { presentation: createPresentation(intent, new SigningKey(newSeed())), action: ACTION };
+  };
+  const statuses: number[] = [];
+  for (let i = 0; i < 4; i++) statuses.push((await verify(stranger())).status);
+  t.same(statuses, [200, 200, 503, 503]);
+  t.match(await verify(stranger()), { json: { error: 'overloaded' }, headers: { 'retry-after': '1' } });
+  t.match((await verify(body())).json, { decision: 'allow' });
 });

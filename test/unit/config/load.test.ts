@@ -131,6 +131,25 @@ t.test('the service is where MANDATE_URL says, else at its public address, else 
   t.equal(at({ MANDATE_PROXY_HOST: '::1' }), 'http://[::1]:8080');
 });
 
+t.test('the store of the rate limits is named by a redis URL, with TLS beyond this machine', async (t) => {
+  const given = (url: string) => problems('control-plane', { ...CONTROL_PLANE, MANDATE_RATE_LIMIT_URL: url });
+  for (const url of ['redis://127.0.0.1:6379', 'redis://[::1]/2', 'rediss://user:secret@store.example:6380/0']) {
+    t.same(given(url), [], url);
+  }
+  for (const url of [
+    'http://127.0.0.1',
+    'redis:///1',
+    'redis://localhost/name',
+    'redis://localhost?db=1',
+    'localhost',
+  ]) {
+    t.match(given(url), [/MANDATE_RATE_LIMIT_URL must be redis:\/\//], url);
+  }
+  const [plain = ''] = given('redis://user:secret@store.example:6379');
+  t.match(plain, /MANDATE_RATE_LIMIT_URL would be used without TLS: use rediss/);
+  t.notMatch(plain + given('redis://:secret@localhost/x').join(''), /secret/);
+});
+
 t.test('addresses of control planes are host and port or a socket, nothing more', async (t) => {
   for (const value of ['ftp://a:1', 'http://a/path', 'http://user@a', 'unix:relative', 'http://a?x', '']) {
     const found = problems('up', { MANDATE_CONTROL_PLANES: value });

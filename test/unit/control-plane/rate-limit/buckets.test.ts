@@ -59,6 +59,23 @@ t.test('a look takes nothing and makes no bucket', async (t) => {
   t.match(buckets.take('a', 1, 2, 1_000), { allowed: true, remaining: 0 });
 });
 
+t.test('a look by other limits than the bucket has leaves it as it is', async (t) => {
+  const buckets = new TokenBuckets();
+  buckets.take('a', 1, 500, 0);
+  t.match(buckets.peek('a', 1, 2, 0), { allowed: true, limit: 2, remaining: 2 });
+  t.match(buckets.takeKnown('a', 0), { limit: 500, remaining: 498 });
+});
+
+t.test('what is given back is there again, never more than the burst, and only where there is a bucket', async (t) => {
+  const buckets = new TokenBuckets();
+  t.equal(buckets.giveBack('a', 0), undefined);
+  t.equal(buckets.takeKnown('a', 0), undefined);
+  buckets.take('a', 1, 2, 0);
+  t.match(buckets.giveBack('a', 0), { allowed: true, limit: 2, remaining: 2, resetSeconds: 0 });
+  t.match(buckets.giveBack('a', 0), { remaining: 2 });
+  t.match(buckets.takeKnown('a', 0), { remaining: 1 });
+});
+
 t.test('a request that was taken by other limits than it should is counted as if by the right ones', async (t) => {
   const buckets = new TokenBuckets();
   buckets.take('a', 1, 7, 0);
