@@ -72,8 +72,8 @@ call 200 GET /.well-known/jwks.json
 is '(.keys | length) >= 1 and (.keys | all(.kty == "EC" and .crv == "P-256" and .alg == "ES256"))'
 is '.keys | all((.kid | length) > 0 and (has("d") | not))'
 jq -c . "$work/body" >"$work/jwks"
-: call 200 GET /api/openapi.json
-: is openapi
+call 200 GET /api/openapi.json
+is '.openapi | startswith("3.1")'
 call 404 GET /api/v1/nothing '' --config "$work/key"
 problem not_found
 call 401 POST /api/v1/verify '{}'
