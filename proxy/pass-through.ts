@@ -5,7 +5,8 @@ import { ProblemError, problemDocument } from '../core/errors.ts';
 import { type ChargeAnswer, INTERNAL_SECRET_HEADER } from '../core/wire.ts';
 import { newRequestId } from './http/answers.ts';
 
-const BODY_MAX_BYTES = 1024 * 1024;
+/** Nothing that is passed on takes more: the control plane would cut a larger body off while it is being sent. */
+const BODY_MAX_BYTES = 256 * 1024;
 
 /** Headers that two readers could take for different ones where they are repeated. */
 const SINGLE_HEADERS = new Set(['authorization', 'idempotency-key']);
@@ -48,6 +49,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
   app.addHook('onRequest', async (request) => {
     addressOf(request);
     refuseAmbiguous(request);
+    refuseLarge(request);
   });
   for (const prefix of ['/api', '/.well-known']) {
     await app.register(httpProxy, {
@@ -96,6 +98,12 @@ function refuseAmbiguous({ raw }: FastifyRequest): void {
   if (/[\\]|\/\/|%2f|%5c/i.test(path) || path.split('/').some((part) => /^(?:\.|%2e){1,2}$/i.test(part))) {
     throw new ProblemError('ambiguous_path', 'Send the path in its canonical form.');
   }
+}
+
+/** By what is announced: a body is not read here, it is passed on as it comes. */
+function refuseLarge({ headers }: FastifyRequest): void {
+  if (Number(headers['content-length'] ?? '0') <= BODY_MAX_BYTES) return;
+  throw new ProblemError('payload_too_large', `The body may have at most ${BODY_MAX_BYTES} bytes.`);
 }
 
 /** Answers what is answered here; it costs its sender one request, as everything does. */

@@ -113,3 +113,15 @@ t.test('without a control plane the other paths are 503', async (t) => {
   t.equal(answer.json['error'], 'not_decidable');
   t.equal(answer.headers['retry-after'], '1');
 });
+
+t.test('a body larger than anything takes that is passed on is refused here, and whole: 413', async (t) => {
+  const admin = await new Target().start();
+  t.teardown(() => admin.stop());
+  const { port } = await proxyFixture(t, { controlUrl: admin.url });
+  const refused = await send(port, '/api/v1/consumptions', { method: 'POST', body: 'x'.repeat(256 * 1024 + 1) });
+  t.equal(refused.status, 413);
+  t.match(refused.headers, { 'content-type': 'application/problem+json', 'x-ratelimit-limit': String(RATE[0]) });
+  t.same(admin.ledger, []);
+  const passed = await send(port, '/api/v1/consumptions', { method: 'POST', body: 'x'.repeat(256 * 1024) });
+  t.equal(passed.status, 201);
+});
