@@ -130,8 +130,11 @@ export class AdminClient {
       const message = `${this.url} answered with status ${status} and no reason.`;
       return new CliError(message, { next: this.#otherAddress() });
     }
-    const detail = printable(String(problem['detail'] ?? problem['title'] ?? problem['error']));
     const listed = Array.isArray(problem['fields']) ? (problem['fields'] as unknown[]).map(fieldLine) : [];
+    const said = printable(String(problem['detail'] ?? problem['title'] ?? problem['error']));
+    // A detail that only strings the fields together would say everything twice.
+    const repeats = listed.length > 0 && said === listed.map((line) => line.trim()).join('; ');
+    const detail = repeats ? printable(String(problem['title'] ?? problem['error'])) : said;
     const next = nextStep(problem['error'], this.#api);
     return new CliError([detail, ...listed].join('\n'), { json: text.trim(), ...(next === undefined ? {} : { next }) });
   }

@@ -123,6 +123,18 @@ t.test('a problem document becomes one readable error, its fields listed, exit c
   t.equal(json.stderr, `${text}\n`);
 });
 
+t.test('what a detail says of the fields is not said twice', async (t) => {
+  const fields = [
+    { field: 'scope', message: 'must not be empty' },
+    { field: 'amount', message: 'must be a JSON number' },
+  ];
+  const detail = 'scope: must not be empty; amount: must be a JSON number';
+  const text = JSON.stringify({ error: 'invalid', title: 'A field is invalid', detail, fields });
+  const { environment } = await against(t, () => ({ status: 422, text }));
+  const { stderr } = await cli(['mandates', 'list'], environment);
+  t.equal(stderr, 'A field is invalid\n  scope: must not be empty\n  amount: must be a JSON number\n');
+});
+
 t.test('a control plane that is away is named, with what to do', async (t) => {
   const { stub, environment } = await against(t, () => ({}));
   await stub.close();
