@@ -215,9 +215,15 @@ export interface PresentationFindings {
   readonly nonce_spent: boolean;
 }
 
+/** What `decide` looks at of a well-formed presentation; times are Unix milliseconds. */
+export type PresentedClaims = Pick<
+  PresentationFacts,
+  'issued_at_ms' | 'expires_at_ms' | 'verifier' | 'ctx' | 'signer'
+> & { readonly problem: null };
+
 /** The facts that `decide` takes. One that is malformed has no claims, and `decide` looks at none. */
 export function presentationFacts(
-  presentation: Presentation | MalformedPresentation,
+  presentation: PresentedClaims | MalformedPresentation,
   { signature_problem, expected_signer, nonce_spent }: PresentationFindings,
 ): PresentationFacts {
   if (presentation.problem !== null) {

@@ -9,6 +9,7 @@ import {
 } from '../../core/decide.ts';
 import type { MandateStatus } from '../../core/mandate.ts';
 import type { MatFacts } from '../../core/mat.ts';
+import { presentationFacts } from '../../core/presentation.ts';
 import { sameHash, secretHash } from '../../core/secret-token.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { RateState, VerifyAsk } from '../../core/wire.ts';
@@ -164,7 +165,7 @@ function decisionFacts(context: AskContext, given: Case, request: DecisionReques
         ? null
         : { ...version.terms, status: mandate.status as MandateStatus, uses: mandate.uses },
     month: { month, reserved, booked },
-    presentation: presentationFacts(context, given, request),
+    presentation: presentedFacts(context, given, request),
     tool: null,
     grant: grantFacts(grant, VERIFY_SUBJECT),
     standing: subject === null ? null : standingFacts(context.facts, subject, request.ctx),
@@ -172,24 +173,22 @@ function decisionFacts(context: AskContext, given: Case, request: DecisionReques
   };
 }
 
-function presentationFacts(context: AskContext, given: Case, request: DecisionRequest): PresentationFacts {
+function presentedFacts(context: AskContext, given: Case, request: DecisionRequest): PresentationFacts {
   const { problem: wrong, presentation } = given.item.ask;
   if (presentation === null) {
-    const nothing = { issued_at_ms: 0, expires_at_ms: 0, verifier: '', ctx: null, signer: '' };
-    return { problem: wrong ?? 'It is not a presentation.', ...nothing, expected_signer: null, nonce_spent: false };
+    const findings = { signature_problem: null, expected_signer: null, nonce_spent: false };
+    return presentationFacts({ problem: wrong ?? 'It is not a presentation.' }, findings);
   }
-  const { issued_at_ms, expires_at_ms, verifier, signer } = presentation;
-  return {
-    problem: wrong,
-    issued_at_ms,
-    expires_at_ms,
-    verifier,
-    // A sandbox presentation may be signed before anybody knows for what (contract §3).
-    ctx: presentation.ctx ?? (given.sandbox ? request.ctx : null),
-    signer,
-    expected_signer: given.version?.signer ?? null,
-    nonce_spent: context.facts.spentNonces.has(presentation.nonce_hash),
-  };
+  // A sandbox presentation may be signed before anybody knows for what (contract §3).
+  const ctx = presentation.ctx ?? (given.sandbox ? request.ctx : null);
+  return presentationFacts(
+    { ...presentation, ctx, problem: null },
+    {
+      signature_problem: wrong,
+      expected_signer: given.version?.signer ?? null,
+      nonce_spent: context.facts.spentNonces.has(presentation.nonce_hash),
+    },
+  );
 }
 
 /** An allow as it is kept: what it reserves, and the token that names it. */
