@@ -365,6 +365,22 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_and_authorise(integer, bigint, text, text, text, text, text, text, text, text, text, text, text, text, text, text, integer, integer, text, text, text, text, text, text, text, text, text, text, text, bigint, integer, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, bigint, bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now bigint;
+begin
+  v_now := record_decisions(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40);
+  perform record_authorisations(
+    $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55);
+  return v_now;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_authorisations(p_accounts text, p_receipts text, p_tokens text, p_mandates text, p_months text, p_keys text, p_amounts text, p_currencies text, p_types text, p_counterparties text, p_ctxs text, p_nonces text, p_nonce_ends text, p_now_ms bigint, p_due_ms bigint)
  RETURNS void
  LANGUAGE plpgsql
@@ -710,7 +726,6 @@ create table public.authorisations (
   constraint authorisations_receipt_id_check CHECK ((receipt_id ~ '^rcp_[0-9a-z]{26}$'::text)),
   constraint authorisations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'booked'::text, 'released'::text, 'final'::text]))),
   constraint authorisations_token_hash_check CHECK ((octet_length(token_hash) = 32)),
-  constraint authorisations_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id),
   constraint authorisations_pkey PRIMARY KEY (account_id, receipt_id),
   constraint authorisations_account_id_token_hash_key UNIQUE (account_id, token_hash)
 );
