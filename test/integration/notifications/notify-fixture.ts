@@ -69,7 +69,12 @@ export async function notifyFixture(t: Parameters<typeof nounFixture>[0]): Promi
     if (answer.answer !== 'escalate') throw new Error(`not escalated: ${JSON.stringify(answer)}`);
     return answer.escalation_id;
   };
-  return { ...fixture, counted, dispatcher, webhook, deliveries, payer, escalate };
+  const advance: NotifyFixture['advance'] = async (seconds) => {
+    await fixture.advance(seconds);
+    // The person stays signed in: what is tried here takes days.
+    await fixture.sql`update sessions set last_seen_at = db_clock(), expires_at = db_clock() + interval '12 hours'`;
+  };
+  return { ...fixture, advance, counted, dispatcher, webhook, deliveries, payer, escalate };
 }
 
 function listOf({ body }: AdminAnswer): ShownDelivery[] {

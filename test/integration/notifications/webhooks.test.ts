@@ -111,6 +111,7 @@ t.test(
       await fixture.advance(3600);
       await runAll(dispatcher);
     }
+    await runAll(dispatcher);
     t.ok(hours > 48 && hours < 100, `given up after ${hours} hours`);
     t.match(await fixture.deliveries(id), [{ state: 'dead', attempts: 13, last_status: 500, last_error: 'refused' }]);
     t.match((await fixture.as('GET', `/admin/webhooks/${id}`)).body, { status: 'disabled', disabled_cause: 'failing' });
