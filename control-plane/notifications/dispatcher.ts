@@ -37,7 +37,10 @@ const IN_FLIGHT_MAX: Readonly<Record<Channel, number>> = { webhook: WEBHOOKS_IN_
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #inFlight = new Map<Claimed, Promise<void>>();
+  readonly #starting = new Map<Channel, Promise<void>>();
+  readonly #again = new Set<Channel>();
   readonly #stopping = new AbortController();
+  #closing = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -48,17 +51,20 @@ export class Dispatcher {
     const { sql, mails, count, logError } = this.#options;
     const suppressed = (channel: Channel): void => count(channel, 'suppressed');
     const spread = await spreadEvents(sql, { mail: mails !== null, suppressed, logError });
-    const more = [await this.#start('webhook'), await this.#start('mail')];
-    return spread === SPREAD_BATCH || more.includes(true);
+    await Promise.all([this.#start('webhook'), this.#start('mail')]);
+    return spread === SPREAD_BATCH;
   }
 
-  /** Waits until nothing is in flight: what was started, and what it started. */
+  /** Waits until nothing is in flight: what was started, and what its end let start. */
   async idle(): Promise<void> {
-    while (this.#inFlight.size > 0) await Promise.all(this.#inFlight.values());
+    while (this.#inFlight.size + this.#starting.size > 0) {
+      await Promise.allSettled([...this.#inFlight.values(), ...this.#starting.values()]);
+    }
   }
 
   /** Takes nothing new, gives what is in flight `timeoutMs` to end, and hands the rest back. */
   async close(timeoutMs: number): Promise<void> {
+    this.#closing = true;
     const patience = new AbortController();
     await Promise.race([this.idle(), delay(timeoutMs, undefined, { signal: patience.signal }).catch(() => {})]);
     patience.abort();
@@ -68,19 +74,37 @@ export class Dispatcher {
     this.#options.mails?.close();
   }
 
-  async #start(channel: Channel): Promise<boolean> {
+  /** Claims what there is room for, one claim at a time; asked meanwhile, it looks once more. */
+  #start(channel: Channel): Promise<void> {
+    const running = this.#starting.get(channel);
+    if (running !== undefined) {
+      this.#again.add(channel);
+      return running;
+    }
+    const claiming = (async () => {
+      do {
+        this.#again.delete(channel);
+        await this.#claim(channel);
+      } while (this.#again.has(channel));
+    })().finally(() => this.#starting.delete(channel));
+    this.#starting.set(channel, claiming);
+    return claiming;
+  }
+
+  async #claim(channel: Channel): Promise<void> {
     const { sql, logError } = this.#options;
     const flying = [...this.#inFlight.keys()].filter((one) => one.channel === channel);
     const free = IN_FLIGHT_MAX[channel] - flying.length;
-    if (free <= 0 || this.#stopping.signal.aborted) return false;
+    if (free <= 0 || this.#closing) return;
     const claimed = await claim(sql, channel, { free, busy: [...new Set(flying.map(receiverOf))] });
     for (const one of claimed) {
       const done = this.#deliver(one)
-        .catch((error: unknown) => logError(error, `the delivery ${one.delivery_id} was not settled`))
-        .finally(() => this.#inFlight.delete(one));
+        .finally(() => this.#inFlight.delete(one))
+        // Its receiver has room again, and may have more to get.
+        .then(() => this.#start(channel))
+        .catch((error: unknown) => logError(error, `after the delivery ${one.delivery_id}`));
       this.#inFlight.set(one, done);
     }
-    return claimed.length === free;
   }
 
   async #deliver(claimed: Claimed): Promise<void> {

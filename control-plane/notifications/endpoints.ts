@@ -60,8 +60,8 @@ export async function createEndpoint(
   }
   const id = newTypeId('whk', nowMs);
   const events = [...(input.events ?? EVENT_TYPES)];
-  await sql`insert into webhook_endpoints (account_id, endpoint_id, name, url, events, status, secret_sealed, created_at,
-      changed_at)
+  await sql`insert into webhook_endpoints (account_id, endpoint_id, name, url, events, status, secret_sealed,
+      created_at, changed_at)
     values (${accountId}, ${id}, ${input.name}, ${input.url}, ${events}, 'active',
       ${custody.seal(accountId, 'webhook', id, key)}, ${now}, ${now})`;
   // A receiver's address may hold a secret of its receiver: the evidence has its host, and a digest to compare with.
@@ -124,7 +124,8 @@ export async function sendTest(context: CommandContext, id: string): Promise<str
   const event = { account_id: accountId, event_id: eventId, type: TEST_EVENT, at: nowMs, facts };
   const payload = JSON.stringify(payloadOf(event, { mandate: null, instance: null }));
   await sql`insert into notification_events (account_id, event_id, type, at, facts, payload, spread_at)
-    values (${accountId}, ${eventId}, ${TEST_EVENT}, ${now}, ${JSON.stringify(facts)}::text::jsonb, ${payload}, ${now})`;
+    values (${accountId}, ${eventId}, ${TEST_EVENT}, ${now}, ${JSON.stringify(facts)}::text::jsonb, ${payload},
+      ${now})`;
   await sql`insert into notification_deliveries (account_id, delivery_id, event_id, channel, target, state, next_at,
       created_at)
     values (${accountId}, ${deliveryId}, ${eventId}, 'webhook', ${id}, 'pending', ${now}, ${now})`;

@@ -84,8 +84,8 @@ const ENGLISH: Readonly<Record<string, Message>> = {
   'webhook.disabled': {
     subject: () => 'A webhook was disabled',
     sentence: () =>
-      'A webhook endpoint took no message for a long time, or said that it is gone, and was disabled. Mend it, enable ' +
-      'it again and replay what it missed.',
+      'A webhook endpoint took no message for a long time, or said that it is gone, and was disabled. Mend it, ' +
+      'enable it again and replay what it missed.',
   },
 };
 

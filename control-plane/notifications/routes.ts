@@ -56,10 +56,10 @@ function registerEndpoints(app: FastifyInstance, deps: RouteDependencies): void 
     );
     return reply.code(201).send({ ...endpointView(made), secret: webhookSecret(key) });
   });
-  app.delete('/admin/webhooks/:id', async (request, reply) => {
+  app.delete('/admin/webhooks/:id', async (request) => {
     const id = idParam(request, 'whk');
     await command(deps, request, (context) => deleteEndpoint(context, id));
-    return reply.code(204).send();
+    return { endpoint_id: id, deleted: true };
   });
 }
 

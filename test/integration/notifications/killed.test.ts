@@ -17,8 +17,8 @@ t.test('a message whose control plane is killed before it was settled is sent ag
   const { accountId } = account!;
   const [masterKey, key, id] = [randomBytes(32), newWebhookKey(), newTypeId('whk', Date.now())];
   const sealed = new Custody(masterKey).seal(accountId, 'webhook', id, key);
-  await sql`insert into webhook_endpoints (account_id, endpoint_id, name, url, events, status, secret_sealed, created_at,
-      changed_at)
+  await sql`insert into webhook_endpoints (account_id, endpoint_id, name, url, events, status, secret_sealed,
+      created_at, changed_at)
     values (${accountId}, ${id}, 'a', ${receiver.url}, ${['mandate.suspended']}, 'active', ${sealed}, db_clock(),
       db_clock())`;
   const start = async (): Promise<StartedProcess> => {

@@ -245,7 +245,7 @@ t.test('a delivery is replayed under its id, and nothing goes to what is disable
   t.match(await fixture.deliveries(id), [{ state: 'dead', last_error: 'endpoint_disabled' }]);
   await fixture.as('POST', `/admin/webhooks/${id}/enable`);
   await fixture.as('POST', again);
-  t.equal((await fixture.as('DELETE', `/admin/webhooks/${id}`)).status, 204);
+  t.same((await fixture.as('DELETE', `/admin/webhooks/${id}`)).body, { endpoint_id: id, deleted: true });
   await runAll(dispatcher);
   t.equal(receiver.seen.length, 2);
   t.same(problemOf(await fixture.as('GET', `/admin/webhooks/${id}/deliveries`)), [404, 'not_found']);
