@@ -216,9 +216,10 @@ export const DELIVERIES_WAITING_MAX = 10_000;
 /** E-mails to one address in an hour, and those of them that are about escalations, which a human must answer. */
 export const MAILS_PER_HOUR = 30;
 export const ESCALATION_MAILS_PER_HOUR = 120;
-/** Webhooks and e-mails that one control plane sends at once, and those of them to one endpoint or address. */
+/** Webhooks and e-mails that one control plane sends at once, those of one account, and those to one receiver. */
 export const WEBHOOKS_IN_FLIGHT_MAX = 64;
 export const MAILS_IN_FLIGHT_MAX = 8;
+export const IN_FLIGHT_PER_ACCOUNT_MAX = 8;
 export const IN_FLIGHT_PER_RECEIVER_MAX = 2;
 /** What is due is looked through so far for receivers that have room. */
 export const DUE_LOOK_MAX = 500;

@@ -7,6 +7,7 @@ import {
   DELIVERY_RETRY_JITTER,
   DELIVERY_RETRY_MAX_MS,
   DUE_LOOK_MAX,
+  IN_FLIGHT_PER_ACCOUNT_MAX,
   IN_FLIGHT_PER_RECEIVER_MAX,
 } from '../../core/limits.ts';
 import type { Sql } from '../db/client.ts';
@@ -42,34 +43,48 @@ export interface Attempt {
   readonly final: boolean;
 }
 
-/** What names a receiver among all. */
-export function receiverOf({ account_id: account, target }: Pick<Claimed, 'account_id' | 'target'>): string {
-  return `${account} ${target}`;
+/** Accounts that have as much in flight as they may, and receivers (`account target`) that have anything in flight. */
+export interface Busy {
+  readonly accounts: readonly string[];
+  readonly receivers: readonly string[];
+}
+
+/** Who is busy with what is in flight. */
+export function busyWith(flying: readonly Pick<Claimed, 'account_id' | 'target'>[]): Busy {
+  const ofAccount = Map.groupBy(flying, (one) => one.account_id);
+  return {
+    accounts: [...ofAccount].filter(([, own]) => own.length >= IN_FLIGHT_PER_ACCOUNT_MAX).map(([account]) => account),
+    receivers: [...new Set(flying.map(({ account_id: account, target }) => `${account} ${target}`))],
+  };
 }
 
 /**
- * Claims up to `free` due deliveries of a channel, at most a few of each receiver and none of those that are `busy`.
+ * Claims up to `free` due deliveries of a channel: at most a few of each receiver and account, and none of receivers
+ * and accounts that are `busy`.
  *
  * A claim is a time: until it ends nobody else sends the delivery, and then somebody does unless it was settled.
  */
 export async function claim(
   sql: Sql,
   channel: Channel,
-  { free, busy }: { readonly free: number; readonly busy: readonly string[] },
+  { free, busy }: { readonly free: number; readonly busy: Busy },
 ): Promise<Claimed[]> {
   return await sql<Claimed[]>`
     with seen as materialized (
       select x.account_id, x.delivery_id, x.next_at,
-        row_number() over (partition by x.account_id, x.target order by x.next_at) as place
+        row_number() over (partition by x.account_id, x.target order by x.next_at) as place,
+        row_number() over (partition by x.account_id order by x.next_at) as place_of_account
       from (
         select account_id, delivery_id, target, next_at from notification_deliveries
         where state = 'pending' and channel = ${channel} and next_at <= (select db_clock())
-          and account_id || ' ' || target <> all (${[...busy]}::text[])
+          and account_id <> all (${[...busy.accounts]}::text[])
+          and account_id || ' ' || target <> all (${[...busy.receivers]}::text[])
         order by next_at limit ${DUE_LOOK_MAX}) x),
     taken as (
       select d.account_id, d.delivery_id from seen s
       join notification_deliveries d on d.account_id = s.account_id and d.delivery_id = s.delivery_id
-      where s.place <= ${IN_FLIGHT_PER_RECEIVER_MAX} and d.state = 'pending' and d.next_at <= (select db_clock())
+      where s.place <= ${IN_FLIGHT_PER_RECEIVER_MAX} and s.place_of_account <= ${IN_FLIGHT_PER_ACCOUNT_MAX}
+        and d.state = 'pending' and d.next_at <= (select db_clock())
       order by s.next_at limit ${free} for update of d skip locked),
     claimed as (
       update notification_deliveries d set attempts = d.attempts + 1,

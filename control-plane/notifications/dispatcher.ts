@@ -3,7 +3,7 @@ import { MAILS_IN_FLIGHT_MAX, SPREAD_BATCH, WEBHOOKS_IN_FLIGHT_MAX } from '../..
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandRunner } from '../decisions/command.ts';
-import { type Attempt, type Claimed, claim, receiverOf, release, settle } from './deliveries.ts';
+import { type Attempt, busyWith, type Claimed, claim, release, settle } from './deliveries.ts';
 import { disableFailing, noteArrival, noteFailure } from './endpoint-health.ts';
 import type { MailSender } from './mail-sender.ts';
 import { mailText } from './mail-text.ts';
@@ -96,7 +96,7 @@ export class Dispatcher {
     const flying = [...this.#inFlight.keys()].filter((one) => one.channel === channel);
     const free = IN_FLIGHT_MAX[channel] - flying.length;
     if (free <= 0 || this.#closing) return;
-    const claimed = await claim(sql, channel, { free, busy: [...new Set(flying.map(receiverOf))] });
+    const claimed = await claim(sql, channel, { free, busy: busyWith(flying) });
     for (const one of claimed) {
       const done = this.#deliver(one)
         .finally(() => this.#inFlight.delete(one))

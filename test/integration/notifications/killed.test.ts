@@ -52,6 +52,12 @@ t.test('a message whose control plane is killed before it was settled is sent ag
   }
   t.equal(receiver.seen[0]?.headers['webhook-id'], receiver.seen[1]?.headers['webhook-id']);
   t.equal(receiver.seen[0]?.body, receiver.seen[1]?.body);
+  const settled = async () => (await sql`select from notification_deliveries where state = 'delivered'`).length === 1;
+  while (!(await settled()));
+  const metrics = await (await fetch(second.at['control_metrics'] ?? '')).text();
+  t.match(metrics, /^mandate_notifications_total\{channel="webhook",result="delivered"\} 1$/m);
+  t.match(metrics, /^mandate_notification_queue_depth 0$/m);
+  t.match(metrics, /^mandate_notification_oldest_age_seconds 0$/m);
   await end(second, 'SIGTERM');
   t.match(await sql`select state, attempts from notification_deliveries`, [{ state: 'delivered', attempts: 2 }]);
   t.equal(receiver.seen.length, 2, 'and then no more');

@@ -5,6 +5,8 @@ import type { Sql } from '../../../control-plane/db/client.ts';
 import { expireEscalations } from '../../../control-plane/jobs/expire-escalations.ts';
 import { sweepNotifications } from '../../../control-plane/jobs/sweep-notifications.ts';
 import { KeyUses } from '../../../control-plane/keys/uses.ts';
+import { openSandbox } from '../../../control-plane/sandbox/account.ts';
+import { isTypeId, newTypeId } from '../../../core/type-id.ts';
 import { escalationFixture, send } from '../control-plane/escalation-fixture.ts';
 import { allowed, ask, laneFixture, monthOf, tell } from '../decisions/lane-client.ts';
 
@@ -150,4 +152,29 @@ t.test('events and their deliveries go when they are old, unless nobody was told
   t.equal(await sweepNotifications(sql), false);
   t.match(await eventsOf(sql, account), [{ type: 'mandate.resumed' }]);
   t.equal((await sql`select from notification_deliveries`).length, 1);
+});
+
+t.test('the sandbox, which is nobody’s, is told of nothing', async (t) => {
+  const { sql, account } = await laneFixture(t);
+  const sandbox = await openSandbox(sql);
+  for (const one of [sandbox, account.accountId]) {
+    await sql`select record_notification(${one}, 'mandate.activated', 'here', '{}'::jsonb)`;
+  }
+  const told = await sql`select account_id from notification_events where once = 'here'`;
+  t.same(
+    told.map((row) => row['account_id']),
+    [account.accountId],
+  );
+});
+
+t.test('identifiers made by the database are those of the code: of their time, and never the same', async (t) => {
+  const { sql } = await laneFixture(t);
+  const rows = await sql<{ id: string; at: number }[]>`
+    select new_type_id('evt', at) as id, at
+    from generate_series(timestamptz '2026-01-01', '2026-02-01', interval '1 hour') as at`;
+  t.equal(new Set(rows.map(({ id }) => id)).size, rows.length);
+  for (const { id, at } of rows) {
+    t.ok(isTypeId(id, 'evt'), id);
+    t.equal(id.slice(0, 13), newTypeId('evt', at).slice(0, 13), 'the same characters of time');
+  }
 });

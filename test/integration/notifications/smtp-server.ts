@@ -72,7 +72,7 @@ function serve(socket: Socket, recipient: (address: string) => string, taken: Ta
       } else if (command === 'QUIT') {
         say('221 bye');
         socket.end();
-      } else say('250 OK');
+      } else say(command === 'STAR' ? '502 no TLS here' : '250 OK');
     }
   });
 }
