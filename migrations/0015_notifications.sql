@@ -156,7 +156,7 @@ begin
       ('limit.reached', 100, new.per_month)) as x (type, percent, minor)
     where new.per_month > 0 and v_used >= x.minor
   loop
-    perform record_notification(new.account_id, v_level.type, new.mandate_id || ' ' || v_month,
+    perform record_notification(new.account_id, v_level.type, new.mandate_id || to_char(v_month, ' YYYY-MM-DD'),
       jsonb_build_object('mandate_id', new.mandate_id, 'month', v_month, 'percent', v_level.percent, 'used', v_used,
         'limit', new.per_month, 'currency', new.currency));
   end loop;

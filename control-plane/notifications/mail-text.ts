@@ -45,7 +45,11 @@ function factText(value: unknown): string {
   if (value === null || value === undefined) return '';
   const money = moneyText(value);
   const text = money ?? (Array.isArray(value) ? value.join(', ') : String(value));
-  const line = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  // Broken up, so that mail programs make no link of what an agent wrote beside the one that is ours.
+  const line = text
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replaceAll(/:\/\/|(?<=\bwww)\./gi, ' $& ')
+    .trim();
   return line.length > FACT_MAX_CHARACTERS ? `${line.slice(0, FACT_MAX_CHARACTERS)}…` : line;
 }
 

@@ -79,7 +79,10 @@ t.test('what an agent or a person writes begins no header, no markup and no line
   const agent = await fixture.payer();
   const hostile = 'x\r\nBcc: victim@example.com\r\n\r\n<script>alert(1)</script>\u202e';
   await fixture.sql`update mandates set name = ${hostile}`;
-  await fixture.escalate(agent, '<img src=x onerror=alert(1)>\nAmount: 0.01 EUR');
+  await fixture.escalate(
+    agent,
+    '<img src=x onerror=alert(1)>\nAmount: 0.01 EUR https://evil.example/approvals www.evil.example',
+  );
   await runAll(dispatcher);
   t.same(
     smtp.taken.map(({ to }) => to),
@@ -90,6 +93,8 @@ t.test('what an agent or a person writes begins no header, no markup and no line
   t.notMatch(body.slice(body.indexOf('<!doctype')), /<script|<img/);
   t.notMatch(body, /^Amount: 0\.01/m);
   t.match(body, /&lt;img src=x/);
+  t.match(body, /https :\/\/ evil\.example/);
+  t.notMatch(body, /https:\/\/evil|www\.evil/, 'the only link is ours');
 });
 
 t.test('addresses that are lists, headers or no addresses are refused', async (t) => {

@@ -57,6 +57,9 @@ t.test('a limit that is lowered below what is used is told of, once', async (t) 
   await ask(lanes, account, { amount: 1_000 });
   for (const limit of [1_200, 1_100]) await sql`update mandates set per_month = ${limit}`;
   t.match(await eventsOf(sql, account, 'limit.%'), [{ type: 'limit.warning', facts: { used: 1_000, limit: 1_200 } }]);
+  await sql`update mandates set per_month = 10_000`;
+  for (const amount of [7_500, 500]) allowed(await ask(lanes, account, { amount }));
+  t.equal((await eventsOf(sql, account, 'limit.%')).length, 1, 'nor by a decision that crosses it again');
   await sql`update mandates set per_month = 900`;
   t.match(await eventsOf(sql, account, 'limit.%'), [{ type: 'limit.warning' }, { type: 'limit.reached' }]);
 });
