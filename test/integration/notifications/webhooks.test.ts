@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
 import { at, textAt } from '../control-plane/admin-fixture.ts';
-import { fieldsOf, problemOf } from '../control-plane/noun-fixture.ts';
+import { fieldsOf, MANDATE, problemOf } from '../control-plane/noun-fixture.ts';
 import { notifyFixture, runAll } from './notify-fixture.ts';
 import { type Received, startReceiver } from './receiver.ts';
 
@@ -297,4 +297,21 @@ t.test('an account has a bounded number of webhooks', async (t) => {
     [...Array.from({ length: 10 }, () => 201), 409],
   );
   t.equal(at(made[0]!, 'name'), 'Unnamed webhook');
+});
+
+t.test('an account whose receivers are all slow has few messages in flight, and room is left for others', async (t) => {
+  const fixture = await notifyFixture(t);
+  const [slow, quick] = [await startReceiver(t), await startReceiver(t)];
+  slow.answer = () => {};
+  for (let i = 0; i < 10; i += 1) await fixture.webhook(slow.url, ['escalation.created']);
+  await fixture.escalate(await fixture.payer());
+  const other = await fixture.signUp();
+  const made = { url: quick.url, events: ['mandate.activated'] };
+  t.equal((await fixture.send('POST', '/admin/webhooks', other.token, made)).status, 201);
+  const dispatcher = fixture.dispatcher();
+  await dispatcher.round();
+  await slow.until(8);
+  await fixture.send('POST', '/admin/mandates', other.token, MANDATE);
+  while (quick.seen.length === 0) await dispatcher.round();
+  t.equal(slow.seen.length, 8);
 });
