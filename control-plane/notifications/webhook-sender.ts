@@ -1,11 +1,11 @@
 import { Agent, errors } from 'undici';
 import {
   HEAD_MAX_BYTES,
-  IN_FLIGHT_PER_RECEIVER_MAX,
   TARGET_KEEP_ALIVE_MS,
   WEBHOOK_ANSWER_MAX_BYTES,
   WEBHOOK_CONNECT_TIMEOUT_MS,
   WEBHOOK_TIMEOUT_MS,
+  WEBHOOKS_IN_FLIGHT_MAX,
 } from '../../core/limits.ts';
 import { guardedConnector, type Resolve, TargetUnreachable } from '../../core/target-connection.ts';
 import type { Attempt } from './deliveries.ts';
@@ -43,7 +43,8 @@ export class WebhookSender {
     this.#timeoutMs = timeoutMs;
     this.#agent = new Agent({
       connect: connect as unknown as NonNullable<Agent.Options['connect']>,
-      connections: IN_FLIGHT_PER_RECEIVER_MAX,
+      // Never the bound: many accounts may have their receivers at one host, and waiting here counts as its silence.
+      connections: WEBHOOKS_IN_FLIGHT_MAX,
       pipelining: 1,
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
