@@ -145,6 +145,9 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
   if (forProcess === 'control-plane' || forProcess === 'proxy') {
     required('internalSecret', 'proxies and control planes must share one; make it with: openssl rand -hex 32');
   }
+  if ((forProcess === 'control-plane' || forProcess === 'up') && config.smtpUrl !== null) {
+    required('mailFrom', 'e-mail has a sender; set it to an address that your SMTP server may send for');
+  }
   problems.push(...plaintext(forProcess, config), ...socketTooLong(config));
   return problems;
 }

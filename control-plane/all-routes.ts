@@ -11,6 +11,7 @@ import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerNotificationRoutes } from './notifications/routes.ts';
 import { registerSandboxRoutes } from './sandbox/routes.ts';
 import type { RegisterRoutes } from './server.ts';
 import { jwksRoute } from './signing/routes.ts';
@@ -21,6 +22,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,
+  registerNotificationRoutes,
   registerEvidenceRoutes,
   registerLogRoutes,
   registerKeyRoutes,

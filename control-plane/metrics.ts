@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvidenceKind } from '../core/evidence.ts';
 import type { DecisionMetrics, FactsSource } from './decisions/account-facts.ts';
+import type { NotificationResult } from './notifications/dispatcher.ts';
 
 /** From 100 µs, so that one commit on a fast disk can be told from ten. */
 const DURATION_BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -61,6 +62,13 @@ export class ControlPlaneMetrics implements DecisionMetrics {
     registers: [this.registry],
   });
 
+  readonly #notifications = new Counter({
+    name: 'mandate_notifications_total',
+    help: 'Notifications by channel and result; failed: an attempt that will be repeated',
+    labelNames: ['channel', 'result'] as const,
+    registers: [this.registry],
+  });
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }
@@ -98,6 +106,34 @@ export class ControlPlaneMetrics implements DecisionMetrics {
 
   rateLimited(rateClass: 'verify' | 'management'): void {
     this.#limited.inc({ class: rateClass });
+  }
+
+  notification(channel: 'webhook' | 'mail', result: NotificationResult): void {
+    this.#notifications.inc({ channel, result });
+  }
+
+  /** Adds the gauges of the outbox; where it cannot be read they are left out of that scrape. */
+  watchNotifications(read: () => Promise<{ readonly depth: number; readonly oldestSeconds: number }>): void {
+    const age = new Gauge({
+      name: 'mandate_notification_oldest_age_seconds',
+      help: 'Age of the oldest notification that is neither delivered nor given up',
+      registers: [this.registry],
+    });
+    new Gauge({
+      name: 'mandate_notification_queue_depth',
+      help: 'Notifications that are neither delivered nor given up',
+      registers: [this.registry],
+      async collect() {
+        const state = await read().catch(() => null);
+        if (state === null) {
+          this.reset();
+          age.reset();
+          return;
+        }
+        this.set(state.depth);
+        age.set(state.oldestSeconds);
+      },
+    });
   }
 
   /** Adds the gauges that are read when somebody scrapes; one that cannot be read is left out of that scrape. */

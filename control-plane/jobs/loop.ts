@@ -31,12 +31,30 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
  * is one. Nothing here decides: a decision judges times by itself, however late a job is.
  */
 export function startJobs(core: JobsCore): () => Promise<void> {
+  return startLoops(
+    core,
+    JOBS.map((job) => ({ ...job, run: () => job.run(core) })),
+  );
+}
+
+/** What loops need besides what they run. */
+export type LoopCore = Pick<JobsCore, 'log'>;
+
+/** Something that runs again and again: at once where there may be more, else after a pause in milliseconds. */
+export interface Loop {
+  readonly name: string;
+  readonly intervalMs: number;
+  readonly run: () => Promise<boolean>;
+}
+
+/** Runs loops beside each other; the returned function ends them after the rounds that are under way. */
+export function startLoops(core: LoopCore, all: readonly Loop[]): () => Promise<void> {
   const stopping = new AbortController();
-  const loops = JOBS.map(async ({ name, intervalMs, run }) => {
+  const loops = all.map(async ({ name, intervalMs, run }) => {
     while (!stopping.signal.aborted) {
       let more = false;
       try {
-        more = await run(core);
+        more = await run();
       } catch (error) {
         core.log.error({ err: error, job: name }, 'a job failed and will be tried again');
       }

@@ -170,3 +170,22 @@ t.test('only addresses of this machine count as loopback', async (t) => {
   for (const host of ['0.0.0.0', '::', '127.example.com', '10.0.0.1', 'example.com', '1270.0.0.1'])
     t.notOk(isLoopback(host), host);
 });
+
+t.test('e-mail needs a sender, and its password is told to nobody', async (t) => {
+  const smtp = { ...CONTROL_PLANE, MANDATE_SMTP_URL: 'smtp://user:hunter2@mail.example:587' };
+  t.match(problems('control-plane', smtp), [/^MANDATE_MAIL_FROM is not set: /]);
+  t.same(problems('control-plane', { ...smtp, MANDATE_MAIL_FROM: 'Mandate <m@example.com>' }), []);
+  for (const url of ['http://mail.example', 'smtp://', 'smtp://hunter2@mail.example', 'smtp://mail.example/hunter2']) {
+    const found = problems('control-plane', { ...smtp, MANDATE_SMTP_URL: url, MANDATE_MAIL_FROM: 'm@example.com' });
+    t.match(found, [/^MANDATE_SMTP_URL must be /], url);
+    t.notMatch(found.join(), /hunter2/);
+  }
+  for (const from of [
+    'nobody',
+    'a@b.example, c@d.example',
+    'A\r\nBcc: x <a@b.example>',
+    'A <a@b.example> <c@d.example>',
+  ]) {
+    t.match(problems('control-plane', { ...smtp, MANDATE_MAIL_FROM: from }).join(), /MANDATE_MAIL_FROM must be /, from);
+  }
+});
