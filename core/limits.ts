@@ -204,3 +204,23 @@ export const SANDBOX_BODY_MAX_BYTES = 16 * 1024;
 export const SANDBOX_ECHO_MAX_BYTES = 64 * 1024;
 /** Mandates swept at a time: each is looked for among all that the sandbox allowed, under its account's lock. */
 export const SANDBOX_SWEEP_BATCH = 5;
+// Timestamps.
+/** A timestamp token with the certificates of a long path and a large RSA key has 10 KiB. */
+export const TIMESTAMP_TOKEN_MAX_BYTES = 64 * 1024;
+/** Nesting of DER: a token has about fifteen levels. */
+export const DER_DEPTH_MAX = 40;
+/** Values in one DER document: a token with a whole path has some hundreds. */
+export const DER_NODES_MAX = 5_000;
+/** A certificate of two to four KiB is usual. */
+export const CERTIFICATE_MAX_BYTES = 16 * 1024;
+/** Certificates that come with a token; a path needs three or four. */
+export const TOKEN_CERTIFICATES_MAX = 16;
+/** Certificates of one path, both ends included. */
+export const CERTIFICATE_PATH_MAX = 8;
+/** Signatures that are checked to find a path: certificates of a stranger may issue each other in circles. */
+export const CERTIFICATE_SIGNATURES_MAX = 32;
+/** Certificates of a trust file: all authorities a court may ask for, and few enough to look through. */
+export const TRUST_ANCHORS_MAX = 64;
+/** Shorter RSA keys are not accepted for what must hold for years; longer ones only cost time. */
+export const RSA_MODULUS_MIN_BITS = 2048;
+export const RSA_MODULUS_MAX_BITS = 8192;
