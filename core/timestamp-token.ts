@@ -136,7 +136,7 @@ export function timestampRequest(digest: Uint8Array, nonce: Uint8Array): Uint8Ar
     version: 1,
     messageImprint: new MessageImprint({
       hashAlgorithm: new AlgorithmIdentifier({ algorithmId: SHA_256, algorithmParams: new Null() }),
-      hashedMessage: new OctetString({ valueHex: digest.slice().buffer }),
+      hashedMessage: new OctetString({ valueHex: Uint8Array.from(digest).buffer }),
     }),
     nonce: Integer.fromBigInt(nonceNumber(nonce)),
     certReq: true,

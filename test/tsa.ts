@@ -194,7 +194,7 @@ function infoBytes({ digest, nonce, time = new Date(), version = 1 }: CraftedInf
     value: [
       new Integer({ value: version }),
       new ObjectIdentifier({ value: '1.2.3.4.1' }),
-      new Sequence({ value: [algorithm, new OctetString({ valueHex: digest.slice().buffer as ArrayBuffer })] }),
+      new Sequence({ value: [algorithm, new OctetString({ valueHex: Uint8Array.from(digest).buffer })] }),
       new Integer({ value: 7 }),
       new GeneralizedTime({ valueDate: whole }),
       ...(nonce === undefined ? [] : [Integer.fromBigInt(nonce)]),
