@@ -448,7 +448,14 @@ function normalToken(info: Uint8Array, path: readonly X509[], signer: readonly U
 function tlv(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const head = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
-  return Uint8Array.from([tag, ...head, ...parts.flatMap((part) => Array.from(part))]);
+  const bytes = new Uint8Array(1 + head.length + length);
+  bytes.set([tag, ...head]);
+  let at = 1 + head.length;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 async function digestHex(algorithm: string, bytes: Uint8Array): Promise<string> {

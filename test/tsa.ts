@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { GeneralizedTime, Integer, Null, ObjectIdentifier, OctetString, Sequence } from 'asn1js';
+import { fromBER, GeneralizedTime, Integer, Null, ObjectIdentifier, OctetString, Sequence } from 'asn1js';
 
 const run = promisify(execFile);
 
@@ -178,6 +178,14 @@ export interface ReplyOptions {
 /** Answers a timestamp over HTTP. */
 export function sendReply(response: ServerResponse, reply: Uint8Array): void {
   response.writeHead(200, { 'content-type': 'application/timestamp-reply' }).end(reply);
+}
+
+/** The nonce of a request. */
+export function nonceOf(query: Uint8Array): bigint {
+  const { result } = fromBER(query);
+  const nonce = result instanceof Sequence ? result.valueBlock.value[2] : undefined;
+  if (!(nonce instanceof Integer)) throw new Error('the request has no nonce');
+  return nonce.toBigInt();
 }
 
 /** TimeStampResp with the status "granted" around a token. */
