@@ -219,7 +219,8 @@ async function runCommand<T>(
 async function lockHead(sql: Sql, accountId: string): Promise<HeadState> {
   await sql`select from account_heads where account_id = ${accountId} for no key update`;
   const rows = await sql<{ size: number; hash: string; edge: string; at_ms: number; now_ms: number }[]>`
-    select size, encode(hash, 'hex') as hash, encode(edge, 'hex') as edge, epoch_ms(at) as at_ms, epoch_ms(db_clock()) as now_ms
+    select size, encode(hash, 'hex') as hash, encode(edge, 'hex') as edge, epoch_ms(at) as at_ms,
+      epoch_ms(db_clock()) as now_ms
     from account_heads where account_id = ${accountId}`;
   const row = rows[0];
   if (row === undefined) throw new ProblemError('not_found', 'There is no such account.');

@@ -123,7 +123,42 @@ t.test('a tree head that covers less than the chain is compared with as much of 
     ...{ entries, size: 700, hash: entries[699]?.hash ?? '' },
   });
   t.equal(code, 0);
-  t.match(stdout, /^700 entries, chain intact[^]*tree head of 300 entries/);
+  t.match(stdout, /^700 entries, chain intact[\s\S]*tree head of 300 entries/);
+});
+
+t.test('a checkpoint that was kept finds a chain that was rewritten consistently, signed heads and all', async (t) => {
+  const entries = chain(40);
+  const stated = { entries, size: 40, hash: entries[39]?.hash ?? '' };
+  const rootOver = (size: number) => rootOfLeaves(entries.slice(0, size).map((entry) => entry.hash));
+  const origin = logKey(`mandate.example/${ACCOUNT}`, LOG_SIGNER.publicKey);
+  const note = (size: number, root: string, key = origin) =>
+    signCheckpoint({ size, root }, key, (m) => LOG_SIGNER.sign(m));
+  const against = (file: string) =>
+    verifyAgainst(t, honestLog(entries, 40), stated, ['--checkpoint', `${t.testdirName}/${file}`]);
+  t.testdir({
+    honest: note(30, rootOver(30)),
+    now: note(40, rootOver(40)),
+    empty: note(0, rootOfLeaves([])),
+    rewritten: note(30, rootOver(29)),
+    longer: note(41, rootOver(40)),
+    another: note(30, rootOver(30), LOG),
+    broken: note(30, rootOver(30)).replace('\n30\n', '\n3O\n'),
+  });
+  t.match((await against('honest')).stdout, /So is the checkpoint of 30 entries that was kept: nothing before/);
+  for (const file of ['now', 'empty']) t.equal((await against(file)).code, 0, file);
+  const found = await against('rewritten');
+  t.equal(found.code, 1);
+  t.match(found.stderr, /entry 29: the checkpoint of 30 entries that was kept is of other entries/);
+  t.match((await against('longer')).stderr, /the checkpoint of 41 entries that was kept covers more than the 40 there/);
+  for (const [file, message] of [
+    ['another', /The file is a checkpoint of another log, mandate.example\/log/],
+    ['broken', /The file is no checkpoint/],
+    ['absent', /cannot be read/],
+  ] as const) {
+    const { code, stderr } = await against(file);
+    t.equal(code, 2, file);
+    t.match(stderr, message);
+  }
 });
 
 t.test('a tree head of other entries, of another signer or of another account is not believed', async (t) => {
