@@ -96,7 +96,7 @@ export interface ChainResult {
 /**
  * Reads an account's chain from its beginning and checks each entry against the one before, the last one against the
  * head as it was told at the beginning, and the Merkle root over them against the tree head that the service signed;
- * entries that were appended meanwhile are left for the next time. `note`: a checkpoint that was kept, compared as well.
+ * entries that were appended meanwhile are left for the next time. `note`: a kept checkpoint, compared too.
  */
 export async function verifyChain(
   client: AdminClient,
