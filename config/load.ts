@@ -153,6 +153,9 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
 /** Timestamps and witnesses: what one setting says that another one does not bear out. */
 function publishing({ tsaUrl, tsaMode, tsaCaFile, witnessUrls, witnessKeys }: Config): string[] {
   const problems: string[] = [];
+  if (tsaUrl !== null && new URL(tsaUrl).username !== '') {
+    problems.push(`${SETTINGS.tsaUrl.env} holds a user name, which is not sent: leave it away.`);
+  }
   if (tsaUrl === null && tsaMode !== null && tsaMode !== 'off') {
     problems.push(`${SETTINGS.tsaMode.env} is ${tsaMode}, and ${SETTINGS.tsaUrl.env} is not set: name an authority.`);
   }

@@ -231,7 +231,7 @@ export const SETTINGS = {
     oneOf(['off', 'best-effort', 'required']),
     null,
     ['up', 'control-plane'],
-    'Whether an export that asks for a timestamp fails without one; best-effort where MANDATE_TSA_URL is set, else off.',
+    'Whether exports fail without the timestamp they ask for; best-effort where MANDATE_TSA_URL is set, else off.',
   ),
   tsaCaFile: setting(
     'MANDATE_TSA_CA_FILE',

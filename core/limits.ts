@@ -229,7 +229,7 @@ export const TRUST_ANCHORS_MAX = 64;
 /** Shorter RSA keys are not accepted for what must hold for years; longer ones only cost time. */
 export const RSA_MODULUS_MIN_BITS = 2048;
 export const RSA_MODULUS_MAX_BITS = 8192;
-/** How far the time of a timestamp may be from the clock here when it comes: clocks differ, an answer takes a moment. */
+/** How far the time of a timestamp or cosignature may be from the clock here when it comes: clocks differ. */
 export const TIMESTAMP_CLOCK_TOLERANCE_MS = 5 * 60_000;
 /** Timestamps that one control plane asks for at once. */
 export const TIMESTAMP_CONNECTIONS_MAX = 8;

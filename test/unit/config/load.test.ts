@@ -185,11 +185,12 @@ t.test('timestamps and witnesses are refused where one setting does not bear out
   const cases: [Environment, RegExp][] = [
     [{ MANDATE_TSA_MODE: 'best-effort' }, /MANDATE_TSA_URL is not set/],
     [{ ...tsa, MANDATE_TSA_MODE: 'required' }, /MANDATE_TSA_CA_FILE is not set/],
+    [{ MANDATE_TSA_URL: 'https://user:password@tsa.example/' }, /MANDATE_TSA_URL holds a user name/],
     [{ ...tsa, MANDATE_TSA_MODE: 'always' }, /one of off, best-effort, required/],
     [{ MANDATE_WITNESS_URLS: 'https://witness.example' }, /names 1 witnesses and MANDATE_WITNESS_KEYS 0/],
     [{ MANDATE_WITNESS_KEYS: WITNESS_KEY }, /names 0 witnesses/],
     [{ ...witness, MANDATE_WITNESS_URLS: 'https://a:b@witness.example' }, /without user/],
-    [{ ...witness, MANDATE_WITNESS_KEYS: WITNESS_KEY.replace('+d', '+e') }, /verifier keys/],
+    [{ ...witness, MANDATE_WITNESS_KEYS: WITNESS_KEY.replace('witness', 'other') }, /verifier keys/],
     // A log's key is no witness's.
     [{ ...witness, MANDATE_WITNESS_KEYS: LOG_KEY }, /verifier keys/],
     [
