@@ -32,6 +32,8 @@ export interface CertificateOptions {
   readonly from?: string;
   readonly to?: string;
   readonly keyBits?: number;
+  /** An elliptic curve instead of RSA. */
+  readonly curve?: string;
   readonly subject?: string;
   readonly issuer?: TestCertificate;
 }
@@ -42,6 +44,13 @@ export interface CraftedInfo {
   readonly nonce?: bigint;
   readonly time?: Date;
   readonly version?: number;
+}
+
+/** How a crafted one is signed: content type, hash, further arguments of `openssl cms -sign`. */
+export interface CraftedHow {
+  readonly type?: string;
+  readonly md?: string;
+  readonly more?: readonly string[];
 }
 
 const PROPER = [
@@ -122,13 +131,17 @@ export class TestTsa {
   }
 
   /** A granted answer around what no proper authority would sign. */
-  async crafted(info: CraftedInfo, signer: TestCertificate = this.signer, type = TST_INFO): Promise<Buffer> {
+  async crafted(
+    info: CraftedInfo,
+    signer: TestCertificate = this.signer,
+    { type = TST_INFO, md = 'sha256', more = [] }: CraftedHow = {},
+  ): Promise<Buffer> {
     const name = randomBytes(8).toString('hex');
     const [from, to] = [join(this.directory, `${name}.info`), join(this.directory, `${name}.cms`)];
     await writeFile(from, infoBytes(info));
-    const how = ['-binary', '-nodetach', '-cades', '-nosmimecap', '-md', 'sha256', '-econtent_type', type];
+    const how = ['-binary', '-nodetach', '-cades', '-nosmimecap', '-md', md, '-econtent_type', type];
     const files = ['-in', from, '-outform', 'DER', '-out', to, '-signer', signer.certificate, '-inkey', signer.key];
-    await run('openssl', ['cms', '-sign', ...how, ...files]);
+    await run('openssl', ['cms', '-sign', ...how, ...files, ...more]);
     return grantedAnswer(await readFile(to));
   }
 
@@ -139,6 +152,26 @@ export class TestTsa {
     const what = ['-digest', Buffer.from(digest).toString('hex'), '-in', file, '-token_in'];
     return run('openssl', ['ts', '-verify', ...what, '-CAfile', this.root.certificate]).then(
       ({ stdout }) => stdout.includes('Verification: OK'),
+      () => false,
+    );
+  }
+
+  /** Whether `openssl cms -verify` does: it knows RSA-PSS and key identifiers, which `openssl ts` does not. */
+  async verifiesAsCms(token: Uint8Array): Promise<boolean> {
+    const file = join(this.directory, `${randomBytes(8).toString('hex')}.token`);
+    await writeFile(file, token);
+    const how = [
+      '-inform',
+      'DER',
+      '-CAfile',
+      this.root.certificate,
+      '-purpose',
+      'timestampsign',
+      '-out',
+      `${file}.info`,
+    ];
+    return run('openssl', ['cms', '-verify', '-binary', '-in', file, ...how]).then(
+      () => true,
       () => false,
     );
   }
@@ -213,10 +246,11 @@ function infoBytes({ digest, nonce, time = new Date(), version = 1 }: CraftedInf
 
 async function issue(directory: string, options: CertificateOptions): Promise<TestCertificate> {
   const { extensions = PROPER, keyBits = 2048, subject = '/CN=Test TSA/O=Example', issuer } = options;
+  const curve = options.curve ?? (issuer === undefined ? 'P-256' : null);
   const name = randomBytes(8).toString('hex');
   const path = (ending: string): string => join(directory, `${name}.${ending}`);
   const made = { certificate: path('pem'), key: path('key') };
-  const key = issuer === undefined ? ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'] : [`rsa:${keyBits}`];
+  const key = curve === null ? [`rsa:${keyBits}`] : ['ec', '-pkeyopt', `ec_paramgen_curve:${curve}`];
   await run('openssl', [
     ...['req', '-new', '-newkey', ...key, '-nodes', '-subj', subject, '-keyout', made.key, '-out', path('csr')],
   ]);

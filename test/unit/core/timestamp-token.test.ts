@@ -9,7 +9,14 @@ import {
   timestampRequest,
   type ValidTimestamp,
 } from '../../../core/timestamp-token.ts';
-import { grantedAnswer, opensslMissing, type ReplyOptions, type TestCertificate, TestTsa } from '../../tsa.ts';
+import {
+  type CraftedHow,
+  grantedAnswer,
+  opensslMissing,
+  type ReplyOptions,
+  type TestCertificate,
+  TestTsa,
+} from '../../tsa.ts';
 
 const skip = opensslMissing();
 const MINUTE_MS = 60_000;
@@ -106,7 +113,7 @@ t.test(
       ['time', tsa.crafted({ digest, nonce, time: new Date(Date.now() - 10 * MINUTE_MS) })],
       ['time', tsa.crafted({ digest, nonce, time: new Date(Date.now() + 10 * MINUTE_MS) })],
       ['malformed', tsa.crafted({ digest, nonce, version: 2 })],
-      ['malformed', tsa.crafted({ digest, nonce }, tsa.signer, '1.2.840.113549.1.7.1')],
+      ['malformed', tsa.crafted({ digest, nonce }, tsa.signer, { type: '1.2.840.113549.1.7.1' })],
       ['rejected', tsa.reply(timestampRequest(digest, expected.nonce), { digests: 'sha512' })],
       ['rejected', tsa.crafted({ digest, nonce }).then((answer) => grantedAnswer(answer.subarray(9), 1))],
     ];
@@ -157,6 +164,45 @@ t.test('a certificate that is not one for timestamps, or not trusted, is refused
   await refusedFor('chain', /a certificate has a wrong signature/, stranger.signer);
   await refusedFor('chain', /no path/, await tsa.issue({ issuer: await tsa.issueAuthority() }));
 });
+
+t.test(
+  'signatures with RSA-PSS, on each curve and by a key identifier are checked, others refused',
+  { skip },
+  async (t) => {
+    const tsa = await TestTsa.make(t);
+    const expected = { ...(await expectation(tsa)), nonce: null };
+    const { digest } = expected;
+    const identified = ['subjectKeyIdentifier=hash', 'extendedKeyUsage=critical,timeStamping'];
+    const pss = ['-keyopt', 'rsa_padding_mode:pss'];
+    const known: [TestCertificate, CraftedHow][] = [
+      [tsa.signer, { more: pss }],
+      [tsa.signer, { md: 'sha512', more: [...pss, '-keyopt', 'rsa_pss_saltlen:20'] }],
+      [await tsa.issue({ curve: 'P-256' }), {}],
+      [await tsa.issue({ curve: 'P-384' }), { md: 'sha384' }],
+      [await tsa.issue({ curve: 'P-521' }), { md: 'sha512' }],
+      [await tsa.issue({ extensions: identified }), { more: ['-keyid'] }],
+    ];
+    for (const [signer, how] of known) {
+      const verdict = await checkTimestampResponse(await tsa.crafted({ digest }, signer, how), expected);
+      t.match(verdict, { valid: true }, JSON.stringify([how, verdict]));
+      if (!verdict.valid) continue;
+      t.ok(await tsa.verifiesAsCms(verdict.token));
+      const changed = Uint8Array.from(verdict.token);
+      changed[changed.length - 1] = (changed[changed.length - 1] ?? 0) ^ 1;
+      t.match(await checkTimestampToken(changed, expected), { valid: false, reason: 'signature' });
+    }
+    const unknown: [TestCertificate, CraftedHow][] = [
+      [tsa.signer, { md: 'sha1' }],
+      [tsa.signer, { md: 'sha3-256' }],
+      [tsa.signer, { more: [...pss, '-keyopt', 'rsa_mgf1_md:sha512'] }],
+      [await tsa.issue({ curve: 'secp256k1' }), {}],
+    ];
+    for (const [signer, how] of unknown) {
+      const verdict = await checkTimestampResponse(await tsa.crafted({ digest }, signer, how), expected);
+      t.match(verdict, { valid: false, reason: /^(signature|certificate)$/ }, JSON.stringify([how, verdict]));
+    }
+  },
+);
 
 t.test('an issuer that may not issue, or not at that time, makes no path', { skip }, async (t) => {
   const tsa = await TestTsa.make(t);
