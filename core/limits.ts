@@ -95,7 +95,9 @@ export const BATCH_ASKS_MAX = 256;
 /** Outcomes and charges in one message. */
 export const BATCH_OTHERS_MAX = 1_024;
 /** Messages to one control plane while all goes well: one is decided while the next is made up. */
-export const BATCHES_AT_ONCE = 1;
+export const BATCHES_AT_ONCE = 2;
+/** Asks that must wait (and half as many as are in flight) before a further message starts: small ones gain nothing. */
+export const BATCH_AHEAD_MIN = 24;
 /** A further message may start when the one in flight is this old, so that one stuck account stops no others. */
 export const BATCH_STALLED_MS = 20;
 /** Messages in flight to one control plane at most. */
