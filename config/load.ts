@@ -148,7 +148,30 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
   if ((forProcess === 'control-plane' || forProcess === 'up') && config.smtpUrl !== null) {
     required('mailFrom', 'e-mail has a sender; set it to an address that your SMTP server may send for');
   }
+  if (forProcess === 'control-plane' || forProcess === 'up') problems.push(...publishing(config));
   problems.push(...plaintext(forProcess, config), ...socketTooLong(config));
+  return problems;
+}
+
+/** Timestamps and witnesses: what one setting says that another one does not bear out. */
+function publishing({ tsaUrl, tsaMode, tsaCaFile, witnessUrls, witnessKeys }: Config): string[] {
+  const problems: string[] = [];
+  if (tsaUrl !== null && new URL(tsaUrl).username !== '') {
+    problems.push(`${SETTINGS.tsaUrl.env} holds a user name, which is not sent: leave it away.`);
+  }
+  if (tsaUrl === null && tsaMode !== null && tsaMode !== 'off') {
+    problems.push(`${SETTINGS.tsaMode.env} is ${tsaMode}, and ${SETTINGS.tsaUrl.env} is not set: name an authority.`);
+  }
+  if (tsaMode === 'required' && tsaCaFile === null) {
+    problems.push(`${SETTINGS.tsaCaFile.env} is not set: a required timestamp must come from somebody you trust.`);
+  }
+  const [urls, keys] = [witnessUrls?.length ?? 0, witnessKeys?.length ?? 0];
+  if (urls !== keys) {
+    const both = `${SETTINGS.witnessUrls.env} names ${urls} witnesses and ${SETTINGS.witnessKeys.env} ${keys}`;
+    problems.push(`${both}: give one key for each, in the same order.`);
+  }
+  const names = new Set(witnessKeys?.map(({ name }) => name));
+  if (names.size !== keys) problems.push(`${SETTINGS.witnessKeys.env} names a witness twice: each has its own name.`);
   return problems;
 }
 

@@ -2,7 +2,7 @@ import { runProcess } from '../config/run-process.ts';
 import { secretHash } from '../core/secret-token.ts';
 import { allRoutes } from './all-routes.ts';
 import { EscalationWaits } from './escalations/gate.ts';
-import { startJobs } from './jobs/loop.ts';
+import { publishingJobs, startJobs } from './jobs/loop.ts';
 import { startNotifications } from './notifications/start.ts';
 import { buildServer } from './server.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
@@ -32,7 +32,7 @@ const PARTS: ControlPlaneParts = {
     );
   },
   jobs: (core) => {
-    const stops = [startJobs(core), startNotifications(core)];
+    const stops = [startJobs(core, publishingJobs(core.publishing.publishers)), startNotifications(core)];
     return async () => {
       await Promise.all(stops.map((stop) => stop()));
     };
