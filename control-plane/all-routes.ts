@@ -3,10 +3,13 @@ import { registerOpenApiRoutes } from './api/openapi.ts';
 import { registerConsumptionRoutes } from './consumptions/routes.ts';
 import { registerPresentRoutes } from './custody/routes.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
+import { registerDecisionRoutes } from './evidence/decision-routes.ts';
 import { registerEvidenceRoutes } from './evidence/routes.ts';
 import { registerExecutionRoutes } from './executions/routes.ts';
 import { registerGatewayRoutes } from './gateways/routes.ts';
 import { registerToolRoutes } from './gateways/tool-routes.ts';
+import { registerToolSuggestionRoutes } from './gateways/tool-suggestions.ts';
+import { registerToolTrialRoute } from './gateways/tool-trial.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
@@ -19,8 +22,11 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerMandateRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
+  registerToolSuggestionRoutes,
+  registerToolTrialRoute,
   registerEscalationRoutes,
   registerEvidenceRoutes,
+  registerDecisionRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerPresentRoutes,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expireEscalations } from './expire-escalations.ts';
 import { expireMandates } from './expire-mandates.ts';
+import { indexDecisions } from './index-decisions.ts';
 import type { Job, JobsCore } from './job.ts';
 import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
@@ -8,8 +9,11 @@ import { sweepReservations } from './sweep-reservations.ts';
 import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
-const KEY_USES_INTERVAL_MS = 5_000;
+const NOTED_INTERVAL_MS = 5_000;
+const SEARCH_INTERVAL_MS = 1_000;
 const INTERVAL_MS = 10_000;
+
+const writeSightings: Job = async ({ sightings, sql }) => (await sightings?.flush(sql)) ?? false;
 
 /** Every job with the pause between its rounds, in milliseconds. */
 const JOBS: readonly { readonly name: string; readonly intervalMs: number; readonly run: Job }[] = [
@@ -21,7 +25,9 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
   { name: 'sweep the sandbox', intervalMs: INTERVAL_MS, run: sweepSandbox },
-  { name: 'write key uses', intervalMs: KEY_USES_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
+  { name: 'write key uses', intervalMs: NOTED_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
+  { name: 'write tool sightings', intervalMs: NOTED_INTERVAL_MS, run: writeSightings },
+  { name: 'index decisions', intervalMs: SEARCH_INTERVAL_MS, run: indexDecisions },
 ];
 
 /**

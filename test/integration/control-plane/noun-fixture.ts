@@ -1,9 +1,12 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
 import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
+import { registerDecisionRoutes } from '../../../control-plane/evidence/decision-routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
+import { registerToolSuggestionRoutes } from '../../../control-plane/gateways/tool-suggestions.ts';
+import { registerToolTrialRoute } from '../../../control-plane/gateways/tool-trial.ts';
 import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
 import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
@@ -25,8 +28,11 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerMandateRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
+  registerToolSuggestionRoutes,
+  registerToolTrialRoute,
   registerEscalationRoutes,
   registerEvidenceRoutes,
+  registerDecisionRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerDenialCodeRoutes,
