@@ -11,8 +11,10 @@ import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { registerToolSuggestionRoutes } from './gateways/tool-suggestions.ts';
 import { registerToolTrialRoute } from './gateways/tool-trial.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
+import { registerMandateVersionRoutes } from './mandates/change.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerStopRoutes } from './mandates/stop.ts';
 import { registerSandboxRoutes } from './sandbox/routes.ts';
 import type { RegisterRoutes } from './server.ts';
 import { jwksRoute } from './signing/routes.ts';
@@ -20,6 +22,8 @@ import type { SigningKeys } from './signing/signing-keys.ts';
 
 const NOUNS: readonly RegisterRoutes[] = [
   registerMandateRoutes,
+  registerMandateVersionRoutes,
+  registerStopRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
   registerToolSuggestionRoutes,

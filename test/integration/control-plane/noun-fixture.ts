@@ -8,8 +8,10 @@ import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.
 import { registerToolSuggestionRoutes } from '../../../control-plane/gateways/tool-suggestions.ts';
 import { registerToolTrialRoute } from '../../../control-plane/gateways/tool-trial.ts';
 import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
+import { registerMandateVersionRoutes } from '../../../control-plane/mandates/change.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
 import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
+import { registerStopRoutes } from '../../../control-plane/mandates/stop.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import type { ApiScope } from '../../../core/api-scopes.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
@@ -26,6 +28,8 @@ import {
 /** The routes of every noun, as `control-plane/main.ts` registers them. */
 export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerMandateRoutes,
+  registerMandateVersionRoutes,
+  registerStopRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
   registerToolSuggestionRoutes,
