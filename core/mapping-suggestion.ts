@@ -180,7 +180,7 @@ function suggestUnit(field: ShapeField | null): MappingSuggestion['amount_unit']
     return { value: 'minor', confidence: 'high', reason: 'Its name says that it counts the smallest unit.' };
   }
   if (field.type === 'number') {
-    return { value: 'major', confidence: 'high', reason: 'It had decimals, so that it is in the main unit.' };
+    return { value: 'major', confidence: 'high', reason: 'It may have decimals, so that it is in the main unit.' };
   }
   const reason =
     'Whole numbers may count cents: then choose minor. As major they are read a hundred times too large, which denies.';

@@ -5,6 +5,7 @@ import { CliError } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
+import { registerSearch } from './evidence-search.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -25,6 +26,7 @@ export function registerEvidence(program: Command, invocation: Invocation): void
       const path = `/admin/evidence${query.size > 0 ? `?${query}` : ''}`;
       invocation.show(await (await invocation.client()).get(path), (value) => entryTable(recordsOf(value, 'entries')));
     });
+  registerSearch(evidence, invocation);
   evidence
     .command('verify')
     .description('read the whole chain and recompute every hash here')

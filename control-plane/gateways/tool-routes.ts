@@ -46,7 +46,11 @@ const listQuery = z.strictObject({
 });
 const nameBody = z.strictObject({ name: z.string() });
 const mapBody = z.strictObject({ name: z.string(), mapping: mappingBody });
-const importBody = z.strictObject({ tools: z.array(mapBody).min(1).max(IMPORT_MAX) });
+const importBody = z.strictObject({
+  tools: z.array(mapBody).min(1).max(IMPORT_MAX),
+  /** Whether tools that are mapped or blocked already get the new mapping; else they are left as they are. */
+  overwrite: z.boolean().default(false),
+});
 
 /** The routes of tools: what an agent's requests are, and where their amounts are. */
 export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -72,12 +76,14 @@ export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies
     return toolView(tool!);
   });
   app.post('/admin/gateways/:id/tools/import', async (request) => {
-    const all = readBody(request, importBody).tools.map((one, at) => wanted(one, `tools.${at}.`));
+    const { tools, overwrite } = readBody(request, importBody);
+    const all = tools.map((one, at) => wanted(one, `tools.${at}.`));
     const problems = all.flatMap((one) => (one.ok ? [] : one.problems));
     const good = all.filter((one) => one.ok);
     problems.push(...repeated(good));
     if (problems.length > 0) throw invalidFields(problems);
-    return { tools: (await run(deps, request, (context, id) => mapAll(context, id, good))).map(toolView) };
+    const done = await run(deps, request, (context, id) => importAll(context, id, good, overwrite));
+    return { tools: done.mapped.map(toolView), kept: done.kept };
   });
   app.post('/admin/gateways/:id/tools/unmap', async (request) => {
     const pattern = patternOf(readBody(request, nameBody).name);
@@ -146,6 +152,23 @@ function repeated(all: readonly Wanted[]): FieldProblem[] {
     if (seen.size < seen.add(pattern.key).size) return [];
     return [{ field: `${field}name`, message: `stands for the same requests as another tool: ${pattern.text}` }];
   });
+}
+
+/** Maps those that are not dealt with yet, or all of them; `kept`: what was left as it is. */
+async function importAll(
+  context: CommandContext,
+  instanceId: string,
+  all: readonly Wanted[],
+  overwrite: boolean,
+): Promise<{ readonly mapped: ToolRecord[]; readonly kept: string[] }> {
+  const { sql, accountId } = context;
+  const rows = await sql<{ key: string }[]>`
+    select key from tools where account_id = ${accountId} and instance_id = ${instanceId} and state <> 'unmapped'
+      and key = any (${all.map(({ pattern }) => pattern.key)}::text[])`;
+  const known = new Set(overwrite ? [] : rows.map(({ key }) => key));
+  const [kept, open] = [true, false].map((is) => all.filter(({ pattern }) => known.has(pattern.key) === is));
+  const mapped = await mapAll(context, instanceId, open ?? []);
+  return { mapped, kept: (kept ?? []).map(({ pattern }) => pattern.text) };
 }
 
 /** Maps tools, all or none of them; @throws ProblemError 422 naming each whose action type the scope does not cover */
