@@ -17,7 +17,7 @@ export function parseOpenApiText(text: string): unknown {
   }
   const json = text.trimStart().startsWith('{');
   try {
-    return json ? JSON.parse(text) : parse(text, { maxAliasCount: YAML_ALIASES_MAX, logLevel: 'silent' });
+    return json ? JSON.parse(text) : parse(text, { maxAliasCount: YAML_ALIASES_MAX, logLevel: 'error' });
   } catch (error) {
     // A parser's message repeats the document; its first line says where.
     const [line = ''] = error instanceof Error ? error.message.split('\n') : [];
