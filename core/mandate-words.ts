@@ -60,6 +60,7 @@ function english(terms: WordedTerms): Lines {
 function german(terms: WordedTerms): Lines {
   const { agent_did: agent, time_zone: zone, counterparties, max_uses: uses, escalation_threshold: threshold } = terms;
   const money = (minor: number) => moneyText(minor, terms.currency, '.', ',');
+  const perMonth = money(terms.per_month);
   return [
     agent === ''
       ? 'Der Agent handelt mit einem Schlüssel, den dieser Dienst für ihn verwahrt, oder über eines Ihrer Gateways.'
@@ -67,7 +68,7 @@ function german(terms: WordedTerms): Lines {
     'Er darf dies und nichts anderes:',
     list(terms.scope, (prefix) => `alles unterhalb von ${prefix}`),
     `Eine Handlung darf höchstens ${money(terms.per_action)} kosten.`,
-    `Alle Handlungen eines Kalendermonats (Zeitzone ${zone}) dürfen zusammen höchstens ${money(terms.per_month)} kosten.`,
+    `Alle Handlungen eines Kalendermonats (Zeitzone ${zone}) dürfen zusammen höchstens ${perMonth} kosten.`,
     threshold === null
       ? 'Keine Handlung wartet auf einen Menschen.'
       : `Über ${money(threshold)} muss ein Mensch jede Handlung genehmigen.`,

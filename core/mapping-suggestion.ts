@@ -222,7 +222,7 @@ const VERBS: Readonly<Record<string, string>> = {
 };
 const NOT_NOUNS = /^(?:api|rest|v\d+(?:\.\d+)*|\d{4}-\d{2}(?:-\d{2})?|services?)$/i;
 
-/** `POST /v1/payments` is payments.create, `POST /orders/{id}/refund` orders.refund, `GET /payments/{id}` payments.read. */
+/** What a request does: `POST /v1/payments` is payments.create, `POST /orders/{id}/refund` is orders.refund. */
 export function actionTypeOf(pattern: ToolPattern): string {
   const parts = pattern.text.slice(pattern.text.indexOf(':/') + 2).split('/');
   const parameters = new Set(pattern.params.map(({ segment }) => segment));
@@ -247,7 +247,7 @@ function actionSegment(part: string): string {
     .slice(0, 48);
 }
 
-/** Whether a path segment is the name of one thing rather than of a kind: numbers, UUIDs, hex, ids such as ord_9f3K2. */
+/** Whether a path segment names one thing rather than a kind: numbers, UUIDs, hex, ids such as ord_9f3K2x. */
 export function isIdentifier(part: string): boolean {
   if (/^\d+$/.test(part)) return true;
   if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(part) || /^[0-9a-f]{12,}$/i.test(part)) return true;

@@ -19,8 +19,8 @@ export interface TemplateSuggestion {
 }
 
 /**
- * Path templates for tools that differ only in identifiers (`/orders/81/refund`, `/orders/82/refund`) and whose requests
- * have one form. Words are never merged: /orders/81/refund and /orders/81/cancel are two things to do.
+ * Path templates for tools that differ only in identifiers (`/orders/81/refund`, `/orders/82/refund`) and whose
+ * requests have one form. Words are never merged: /orders/81/refund and /orders/81/cancel are two things to do.
  *
  * Every template is one that parseToolPattern takes, matches all its tools, and stands for at least two.
  */
@@ -43,7 +43,7 @@ export function suggestTemplates(tools: readonly DiscoveredTool[]): TemplateSugg
     const shape = own.reduce<RequestShape | null>((all, one) => {
       return all === null || one.shape === null ? (all ?? one.shape) : mergeShapes(all, one.shape);
     }, null);
-    const reason = `${own.length} tools differ only in what looks like an identifier, and their requests have one form.`;
+    const reason = `${own.length} tools differ only in what looks like an identifier; their requests have one form.`;
     return [{ name: template, tools: own.map(({ name }) => name), shape, reason }];
   });
 }

@@ -27,7 +27,7 @@ interface Moved {
   readonly digest: string;
 }
 
-/** The account's stop: every active mandate is suspended by one command, and what it suspended is resumed by another. */
+/** The account's stop: one command suspends every active mandate, another resumes those that it suspended. */
 export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   for (const [path, run] of [
     ['/admin/account/stop', stop],

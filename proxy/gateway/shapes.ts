@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type RequestShape, shapeOf } from '../../core/request-shape.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Tools whose shape was told that a worker remembers; one that is forgotten is told again, which costs microseconds. */
+/** Tools whose shape was told that a worker remembers; telling one that is forgotten again costs microseconds. */
 const TOLD_MAX = 2_000;
 /** A tool's shape is told again after this, in milliseconds: whoever maps it wants to see optional fields as well. */
 const TOLD_AGAIN_MS = 300_000;
