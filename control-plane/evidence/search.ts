@@ -5,6 +5,8 @@ import { columnsOf } from './search-index.ts';
 
 /** Entries that one look takes from the end of the chain that is not indexed yet: some twenty milliseconds. */
 const TAIL_MAX = 2_000;
+/** So many of them at a time: the newest ones often suffice. */
+const TAIL_STEP = 500;
 
 /** A decision as it is in the chain. */
 export type FoundDecision = Pick<StoredEntry, 'seq' | 'id' | 'at' | 'body'>;
@@ -36,9 +38,15 @@ export async function searchDecisions(
   if (filter.receiptId !== undefined) return byReceipt(sql, accountId, filter, before);
   const { size, indexed } = await reachOf(sql, accountId);
   const end = Math.min(before ?? size, size);
-  const from = Math.max(indexed, end - TAIL_MAX);
-  const tail = end > indexed ? await tailOf(sql, accountId, from, end) : [];
-  const matching = tail.filter((entry) => fits(entry, filter)).reverse();
+  const least = Math.max(indexed, end - TAIL_MAX);
+  const matching: FoundDecision[] = [];
+  let from = end;
+  while (from > least && matching.length <= limit) {
+    const to = from;
+    from = Math.max(least, to - TAIL_STEP);
+    const tail = await tailOf(sql, accountId, from, to);
+    matching.push(...tail.filter((entry) => fits(entry, filter)).reverse());
+  }
   const decisions: FoundDecision[] = matching.slice(0, limit);
   if (matching.length > limit) return { decisions, nextBefore: decisions.at(-1)?.seq ?? null };
   if (from > indexed) return { decisions, nextBefore: from };
@@ -87,6 +95,17 @@ async function byReceipt(
   };
 }
 
+const CONDITIONS = [
+  ['subjectId', 'subject_id ='],
+  ['mandateId', 'mandate_id ='],
+  ['agent', 'agent ='],
+  ['decision', 'decision ='],
+  ['code', 'code ='],
+  ['currency', 'currency ='],
+  ['minAmount', 'amount >='],
+  ['maxAmount', 'amount <='],
+] as const;
+
 async function indexedSeqs(
   sql: Sql,
   accountId: string,
@@ -95,18 +114,17 @@ async function indexedSeqs(
 ): Promise<number[]> {
   const range = await seqRange(sql, accountId, filter, before);
   if (range.from >= range.to) return [];
-  const where = [sql`account_id = ${accountId}`, sql`seq >= ${range.from}`, sql`seq < ${range.to}`];
-  if (filter.subjectId !== undefined) where.push(sql`subject_id = ${filter.subjectId}`);
-  if (filter.mandateId !== undefined) where.push(sql`mandate_id = ${filter.mandateId}`);
-  if (filter.agent !== undefined) where.push(sql`agent = ${filter.agent}`);
-  if (filter.decision !== undefined) where.push(sql`decision = ${filter.decision}`);
-  if (filter.code !== undefined) where.push(sql`code = ${filter.code}`);
-  if (filter.currency !== undefined) where.push(sql`currency = ${filter.currency}`);
-  if (filter.minAmount !== undefined) where.push(sql`amount >= ${filter.minAmount}`);
-  if (filter.maxAmount !== undefined) where.push(sql`amount <= ${filter.maxAmount}`);
-  const conditions = where.slice(1).reduce((all, one) => sql`${all} and ${one}`, where[0]!);
-  const rows = await sql<{ seq: number }[]>`
-    select seq from decision_search where ${conditions} order by seq desc limit ${limit}`;
+  const where = ['account_id = $1', 'seq >= $2', 'seq < $3'];
+  const values: (string | number)[] = [accountId, range.from, range.to];
+  for (const [name, condition] of CONDITIONS) {
+    const value = filter[name];
+    if (value !== undefined) where.push(`${condition} $${values.push(value)}`);
+  }
+  // Not prepared: which index is best depends on the values, and a plan for all of them takes none.
+  const rows = await sql.unsafe<{ seq: number }[]>(
+    `select seq from decision_search where ${where.join(' and ')} order by seq desc limit $${values.push(limit)}`,
+    values,
+  );
   return rows.map(({ seq }) => seq);
 }
 
