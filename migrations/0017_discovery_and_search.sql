@@ -12,7 +12,7 @@ create table tool_sightings (
   unreadable_reason text check (length(unreadable_reason) <= 500),
   first_at timestamptz not null,
   last_at timestamptz not null,
-  shape jsonb check (octet_length(shape::text) <= 65536),
+  shape jsonb check (octet_length(shape::text) <= 262144),
   primary key (account_id, instance_id, key),
   foreign key (account_id, instance_id, key) references tools on delete cascade
 );

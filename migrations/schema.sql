@@ -997,7 +997,7 @@ create table public.tool_sightings (
   first_at timestamp with time zone not null,
   last_at timestamp with time zone not null,
   shape jsonb,
-  constraint tool_sightings_shape_check CHECK ((octet_length((shape)::text) <= 65536)),
+  constraint tool_sightings_shape_check CHECK ((octet_length((shape)::text) <= 262144)),
   constraint tool_sightings_unmapped_check CHECK ((unmapped >= 0)),
   constraint tool_sightings_unreadable_check CHECK ((unreadable >= 0)),
   constraint tool_sightings_unreadable_reason_check CHECK ((length(unreadable_reason) <= 500)),

@@ -10,7 +10,7 @@ import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
 const NOTED_INTERVAL_MS = 5_000;
-const SEARCH_INTERVAL_MS = 1_000;
+const SEARCH_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
 
 const writeSightings: Job = async ({ sightings, sql }) => (await sightings?.flush(sql)) ?? false;

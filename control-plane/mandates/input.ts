@@ -12,6 +12,8 @@ const USES_MAX = 1_000_000_000;
 const NAME_MAX_CHARACTERS = 200;
 const SCOPE_MAX_ENTRIES = 100;
 const COUNTERPARTIES_MAX = 1_000;
+/** All of them as JSON: an entry of the evidence holds 64 KiB, and the rest of the terms besides. */
+const COUNTERPARTIES_MAX_BYTES = 44_000;
 /** A thousand counterparties of 256 characters, and what is said around them. */
 const WORDING_MAX_CHARACTERS = 300_000;
 const MAJOR: AmountUnit = 'major';
@@ -43,7 +45,13 @@ const scope = z
   .min(1, 'must name at least one action type')
   .max(SCOPE_MAX_ENTRIES);
 
-const counterparties = z.array(counterpartyField).max(COUNTERPARTIES_MAX);
+const counterparties = z
+  .array(counterpartyField)
+  .max(COUNTERPARTIES_MAX)
+  .refine(
+    (names) => Buffer.byteLength(JSON.stringify(names)) <= COUNTERPARTIES_MAX_BYTES,
+    `must have at most ${COUNTERPARTIES_MAX_BYTES} bytes together`,
+  );
 const validUntilText = z.string().regex(TIME, 'must be an RFC 3339 time with a zone, such as 2030-01-31T00:00:00Z');
 const maxUses = wholeNumber(1, USES_MAX);
 

@@ -133,7 +133,7 @@ const BROKEN: Record<string, readonly Row[]> = {
     { unmapped: -1 },
     { unreadable: -1 },
     { unreadable_reason: 'x'.repeat(501) },
-    { shape: JSON.stringify('x'.repeat(65_536)) },
+    { shape: JSON.stringify('x'.repeat(262_144)) },
   ],
   decision_positions: [{ next_seq: -1 }],
   decision_search: [{ decision: 'maybe' }],

@@ -79,6 +79,9 @@ t.test('what the past was counted by cannot change, nor what has ended; the answ
   t.same(fieldsOf(await change({})), ['(body)']);
   t.same(fieldsOf(await change({ amount_limit_per_action: 100 })), ['(body)'], 'the same terms again');
   t.same(fieldsOf(await change({ amount_limit_per_action: 1.234, amount_limit_per_month: -1 })).length, 2);
+  const long = Array.from({ length: 1000 }, (_, i) => `${'x'.repeat(50)}${i}`);
+  t.same(fieldsOf(await change({ counterparties: long })), ['counterparties'], 'more than an entry holds');
+  t.equal((await fixture.as('POST', '/admin/mandates', { ...MANDATE, counterparties: long })).status, 422);
   t.same(fieldsOf(await change({ valid_until: '2001-01-01T00:00:00Z' })), ['valid_until']);
   t.same(problemOf(await change({ max_uses: 4, version: 2 })), [409, 'conflict'], 'thought for another version');
   t.equal((await change({ max_uses: 4, version: 1 })).status, 200);

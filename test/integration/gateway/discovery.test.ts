@@ -121,6 +121,18 @@ t.test('names that agents invent are kept only within the bounds, and stay inert
   t.equal(row?.count, 3);
 });
 
+t.test('the largest shape that a request can have is kept, in whatever script its names are', async (t) => {
+  const { fixture, sightings } = await watched(t);
+  let body: unknown = 1;
+  for (const width of [30, 2, 2, 2, 1, 1]) {
+    const inside = body;
+    body = Object.fromEntries(Array.from({ length: width }, (_, i) => [`${'漢'.repeat(60)}"${i}`, inside]));
+  }
+  await fixture.send({ path: ORDERS, body: JSON.stringify(body) });
+  const [row] = await seenAfter(fixture, sightings);
+  t.equal(row?.shape?.fields.length, 64);
+});
+
 t.test('a tool that is gone when its sightings are written takes them with it', async (t) => {
   const { fixture, sightings } = await watched(t);
   await fixture.send({ path: ORDERS, body: '{"a":1}' });
