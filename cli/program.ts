@@ -12,6 +12,7 @@ import { registerProcesses } from './commands/processes.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
+import { registerStop } from './commands/stop.ts';
 import { registerTools } from './commands/tools.ts';
 import { registerWebhooks } from './commands/webhooks.ts';
 import { Invocation } from './invocation.ts';
@@ -72,6 +73,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerWebhooks(program, invocation);
   program.commandsGroup('What agents may do, and what they did:');
   registerMandates(program, invocation);
+  registerStop(program, invocation);
   registerGateways(program, invocation);
   registerTools(program, invocation);
   registerKeys(program, invocation);

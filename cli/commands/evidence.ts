@@ -6,7 +6,10 @@ import { CliError, EXIT_USAGE } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
+
 import { type KnownHead, keptHead, readStatedHead, TreeCheck } from '../tree-check.ts';
+
+import { registerSearch } from './evidence-search.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -27,6 +30,7 @@ export function registerEvidence(program: Command, invocation: Invocation): void
       const path = `/admin/evidence${query.size > 0 ? `?${query}` : ''}`;
       invocation.show(await (await invocation.client()).get(path), (value) => entryTable(recordsOf(value, 'entries')));
     });
+  registerSearch(evidence, invocation);
   evidence
     .command('verify')
     .description('read the whole chain and recompute every hash and the signed Merkle root here')

@@ -29,6 +29,7 @@ import {
 import { type ForwardRequest, forward } from './forward.ts';
 import { forwardedHeaders, preferredWait } from './headers.ts';
 import type { HeldMapping, Mappings } from './mappings.ts';
+import { Shapes } from './shapes.ts';
 import type { Target, Targets } from './targets.ts';
 
 /** The prefix of the gateway path (interface.md). */
@@ -65,6 +66,7 @@ function ignore(): void {}
 export class Gateway {
   readonly #deps: GatewayDependencies;
   readonly #perToken = new Map<string, number>();
+  readonly #shapes = new Shapes();
   #inFlight = 0;
   #waiting = 0;
 
@@ -194,13 +196,14 @@ export class Gateway {
   #decide(exchange: Exchange, mapping: HeldMapping | null, waiter: AskWaiter): void {
     // What is held now goes along as a version: an answer without a target means this one, whatever is held by then.
     exchange.heldTarget = this.#deps.targets.held(exchange.tokenHash);
+    const reading = mapping === null ? null : read(exchange, mapping);
     const ask: GatewayAsk = {
       path: 'gateway',
       token_hash: exchange.tokenHash,
       address: exchange.address,
       name: exchange.name,
       tool: mapping === null ? null : { id: mapping.id, version: mapping.version },
-      reading: mapping === null ? null : read(exchange, mapping),
+      reading,
       request: {
         method: exchange.method,
         path: `/${exchange.path}`,
@@ -213,7 +216,8 @@ export class Gateway {
       config_version: exchange.heldTarget?.config.version ?? 0,
       budget_ms: this.#deps.decisionTimeoutMs,
     };
-    this.#deps.decisions.ask(ask, waiter);
+    const shape = reading === null || !reading.ok ? this.#shapes.due(exchange) : null;
+    this.#deps.decisions.ask(shape === null ? ask : { ...ask, shape }, waiter);
   }
 
   #settle(exchange: Exchange, answer: GatewayAnswer): void | Promise<void> {
@@ -222,6 +226,7 @@ export class Gateway {
       case 'allow':
         return this.#forward(exchange, answer);
       case 'deny': {
+        if (answer.code === 'MD-501' || answer.code === 'MD-502') this.#shapes.denied(exchange);
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'deny' };
         return sendDeny(response, answer.code, answer.reason_text, frame);
       }

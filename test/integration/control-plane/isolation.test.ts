@@ -36,6 +36,9 @@ const BODIES: Readonly<Record<string, unknown>> = {
   'PUT /admin/gateways/:id/tools': { name: PAYMENTS, mapping: MAPPING },
   'POST /admin/gateways/:id/tools/unmap': { name: PAYMENTS },
   'POST /admin/gateways/:id/tools/block': { name: PAYMENTS },
+  'POST /admin/gateways/:id/tools/import': { tools: [{ name: PAYMENTS, mapping: MAPPING }] },
+  'POST /admin/gateways/:id/tools/test': { method: 'POST', path: '/payments', body: '{}' },
+  'POST /admin/mandates/:id/change': { amount_limit_per_action: 1 },
 };
 
 interface Belongings {
