@@ -801,6 +801,36 @@ create table public.mandates (
   constraint mandates_pkey PRIMARY KEY (account_id, mandate_id)
 );
 
+create table public.passkeys (
+  account_id text collate "C" not null,
+  passkey_id text collate "C" not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] not null,
+  name text not null,
+  backed_up boolean not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint passkeys_counter_check CHECK ((counter >= 0)),
+  constraint passkeys_credential_id_check CHECK (((octet_length(credential_id) >= 1) AND (octet_length(credential_id) <= 1023))),
+  constraint passkeys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint passkeys_public_key_check CHECK (((octet_length(public_key) >= 1) AND (octet_length(public_key) <= 2048))),
+  constraint passkeys_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint passkeys_pkey PRIMARY KEY (account_id, passkey_id),
+  constraint passkeys_credential_id_key UNIQUE (credential_id)
+);
+
+create table public.recovery_codes (
+  account_id text collate "C" not null,
+  code_hash bytea not null,
+  created_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint recovery_codes_code_hash_check CHECK ((octet_length(code_hash) = 32)),
+  constraint recovery_codes_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint recovery_codes_pkey PRIMARY KEY (account_id, code_hash)
+);
+
 create table public.reservations (
   account_id text collate "C" not null,
   receipt_id text collate "C" not null,
@@ -859,7 +889,12 @@ create table public.sessions (
   last_seen_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  kind text default 'cli'::text not null,
+  user_agent text,
+  factor_at timestamp with time zone not null,
+  constraint sessions_kind_check CHECK ((kind = ANY (ARRAY['cli'::text, 'console'::text]))),
   constraint sessions_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint sessions_user_agent_check CHECK ((length(user_agent) <= 200)),
   constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
   constraint sessions_pkey PRIMARY KEY (account_id, session_id)
 );
@@ -1038,6 +1073,10 @@ grant insert, select, update on public.installation to mandate_app;
 grant insert, select, update on public.mandate_months to mandate_app;
 
 grant insert, select, update on public.mandates to mandate_app;
+
+grant delete, insert, select, update on public.passkeys to mandate_app;
+
+grant delete, insert, select, update on public.recovery_codes to mandate_app;
 
 grant delete, insert, select, update on public.reservations to mandate_app;
 

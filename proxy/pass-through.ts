@@ -11,6 +11,9 @@ const BODY_MAX_BYTES = 256 * 1024;
 /** Headers that two readers could take for different ones where they are repeated. */
 const SINGLE_HEADERS = new Set(['authorization', 'idempotency-key']);
 
+/** Where the pages for people are (docs/design/0020-where-the-console-is.md). */
+const CONSOLE_PREFIX = '/console';
+
 export interface PassThroughOptions {
   readonly controlUrl: string;
   /** Proves to the control plane that a request, and what is said about its sender, comes from a proxy. */
@@ -20,7 +23,7 @@ export interface PassThroughOptions {
   readonly charge: (address: string) => Promise<ChargeAnswer | null>;
 }
 
-/** Everything but the gateway path: health, and `/api` and `/.well-known` passed through to the control plane. */
+/** Everything but the gateway path: health, and `/api`, `/.well-known` and the console passed to the control plane. */
 export async function passThrough(options: PassThroughOptions): Promise<FastifyInstance> {
   const answer = (request: FastifyRequest, reply: FastifyReply, problem: ProblemError) =>
     answerProblem(options, request, reply, problem);
@@ -42,6 +45,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
     reply.header('cache-control', 'no-store').code(ready ? 200 : 503);
     return { status: ready ? 'ready' : 'control plane away' };
   });
+  app.get('/', (_request, reply) => reply.header('cache-control', 'no-store').redirect(CONSOLE_PREFIX, 303));
   app.setNotFoundHandler((request, reply) =>
     answer(request, reply, new ProblemError('not_found', 'There is nothing at this path.')),
   );
@@ -51,7 +55,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
     refuseAmbiguous(request);
     refuseLarge(request);
   });
-  for (const prefix of ['/api', '/.well-known']) {
+  for (const prefix of ['/api', '/.well-known', CONSOLE_PREFIX]) {
     await app.register(httpProxy, {
       upstream: options.controlUrl,
       prefix,
