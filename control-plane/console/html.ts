@@ -38,7 +38,8 @@ type Context = 'text' | 'attribute' | 'url' | 'url-part' | 'tag';
  *
  * A value stands between elements (a string is escaped, an {@link Html} is not), within a double-quoted attribute
  * (escaped; addresses are checked, see {@link safeUrl}, parts of one are percent-encoded), or in a tag as
- * {@link Attributes}. Anywhere else (a tag's name, an unquoted attribute, `on…`, `style`, `srcdoc`, a comment, within `script` or `style`) no value is safe.
+ * {@link Attributes}. Anywhere else (a tag's name, an unquoted attribute, `on…`, `style`, `srcdoc`, a comment, within
+ * `script` or `style`) no value is safe.
  *
  * @throws TypeError where a template has a value at such a place: a mistake of the template, whatever the value is
  */

@@ -4,12 +4,15 @@ document.documentElement.classList.add('scripted');
 
 /** Times in the reader's own zone; the server writes them in UTC. */
 function localTimes() {
+  const { lang } = document.documentElement;
+  // The page's language as it is written where the reader lives.
+  const locale = navigator.languages.find((one) => one.split('-')[0] === lang) ?? lang;
   for (const element of document.querySelectorAll('time[data-local]')) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const style = { dateStyle: 'medium', timeStyle: 'short' };
     element.title = element.textContent;
-    element.textContent = new Intl.DateTimeFormat(document.documentElement.lang, style).format(at);
+    element.textContent = new Intl.DateTimeFormat(locale, style).format(at);
   }
 }
 

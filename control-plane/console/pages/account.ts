@@ -9,6 +9,7 @@ import { countRecoveryCodes, newRecoveryCodes } from '../../accounts/recovery-co
 import { newSetup, openSetup, replaceTotp, SETUP_LIFE_MS } from '../../accounts/second-factor.ts';
 import { readSessions, revokeSession, type SessionRecord } from '../../accounts/sessions.ts';
 import { otpauthUri } from '../../accounts/totp.ts';
+import { browserName } from '../browser-name.ts';
 import { readForm } from '../form.ts';
 import { type Html, html } from '../html.ts';
 import { setupCard } from '../parts/factor-setup.ts';
@@ -77,7 +78,7 @@ function sessionsCard(visit: SignedInVisit, sessions: readonly SessionRecord[]):
   const { words, language, session } = visit;
   const { page: text } = words.accounts;
   const rows = sessions.map((one) => {
-    const name = one.kind === 'cli' ? text.commandLine : (one.user_agent ?? text.unknownBrowser);
+    const name = one.kind === 'cli' ? text.commandLine : (browserName(one.user_agent) ?? text.unknownBrowser);
     const own = one.session_id === session.sessionId;
     const end = buttonForm(visit, `/console/account/sessions/${one.session_id}/revoke`, text.revoke, { kind: 'small' });
     return [

@@ -62,7 +62,9 @@ export function secretLine(
   words: { readonly copy: string; readonly copied: string },
 ): Html {
   return html`<div class="secret"><code id="${id}">${secret}</code>
-<button type="button" class="button" data-needs-script data-copy="${id}" data-copied="${words.copied}">${words.copy}</button></div>`;
+<button type="button" class="button" data-needs-script data-copy="${id}" data-copied="${words.copied}">${
+    words.copy
+  }</button></div>`;
 }
 
 /** One part of a bar: how much of `total`, and what it is. */

@@ -3,7 +3,6 @@ import { generateSync } from 'otplib';
 import { type AdminFixture, type AdminFixtureOptions, adminFixture } from '../control-plane/admin-fixture.ts';
 import { NOUN_ROUTES } from '../control-plane/noun-fixture.ts';
 
-export const ORIGIN = 'https://mandate.example';
 export const CONSOLE_PASSWORD = 'an unlikely sentence';
 
 /** An answer of a page: its text, and what a browser would do with it. */
@@ -68,7 +67,8 @@ export async function consoleFixture(
   return { ...fixture, browser: () => newBrowser(fixture), person, codeOf };
 }
 
-function newBrowser({ app }: AdminFixture): Browser {
+function newBrowser({ app, deps }: AdminFixture): Browser {
+  const { origin } = new URL(deps.issuer);
   const cookies = new Map<string, string>();
   const state = { csrf: '', set: [] as string[] };
   const send = async (method: 'GET' | 'POST', url: string, payload: string | null, headers: Record<string, string>) => {
@@ -91,7 +91,7 @@ function newBrowser({ app }: AdminFixture): Browser {
     post: (path, fields, headers = {}) => {
       const body = new URLSearchParams({ csrf: state.csrf, ...fields }).toString();
       const own = {
-        origin: ORIGIN,
+        origin,
         'sec-fetch-site': 'same-origin',
         'content-type': 'application/x-www-form-urlencoded',
       };
