@@ -3,9 +3,8 @@
 alter table sessions
   add column kind text not null default 'cli' check (kind in ('cli', 'console')),
   add column user_agent text check (length(user_agent) <= 200),
-  add column factor_at timestamptz;
-update sessions set factor_at = created_at;
-alter table sessions alter column factor_at set not null;
+  -- Never, unless it is said: what needs a fresh second factor is not open by omission.
+  add column factor_at timestamptz not null default 'epoch';
 
 -- 80 random bits each, so a plain SHA-256 is enough; one that was used stays, so that it is known to have been.
 create table recovery_codes (

@@ -63,7 +63,12 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
       replyOptions: {
         // Otherwise a GET that is answered 503 is repeated ten times at once, and counted as often.
         retryDelay: () => null,
-        rewriteRequestHeaders: (request, headers) => ownForwarding(headers, addressOf(request), options.internalSecret),
+        rewriteRequestHeaders: (request, headers) =>
+          ownForwarding(headers, {
+            'x-forwarded-for': addressOf(request),
+            'x-forwarded-host': request.headers.host ?? '',
+            [INTERNAL_SECRET_HEADER]: options.internalSecret,
+          }),
         onError: (reply, { error }) => {
           const detail = 'No control plane answered.';
           const problem = new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });
@@ -80,11 +85,11 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
  * Where a request came from is said by this proxy alone: what the sender says about it stays here. What it calls
  * hop-by-hop is gone before, so it cannot have these headers removed.
  */
-function ownForwarding(headers: IncomingHttpHeaders, address: string, secret: string): IncomingHttpHeaders {
+function ownForwarding(headers: IncomingHttpHeaders, own: Readonly<Record<string, string>>): IncomingHttpHeaders {
   const kept = Object.entries(headers).filter(
     ([name]) => !/^(?:forwarded|x-forwarded-.*|x-real-ip|x-mandate-.*)$/.test(name),
   );
-  return { ...Object.fromEntries(kept), 'x-forwarded-for': address, [INTERNAL_SECRET_HEADER]: secret };
+  return { ...Object.fromEntries(kept), ...own };
 }
 
 /** What is passed on has one spelling of its path and one value of each header that decides whose request it is. */

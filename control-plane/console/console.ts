@@ -43,7 +43,9 @@ export async function registerConsole(
 ): Promise<void> {
   const full: ConsoleDependencies = { ...deps, ...means, origins: ownOrigins(deps.issuer) };
   const secure = new URL(deps.issuer).protocol === 'https:';
-  app.get('/', { config: { public: true } }, async (_request, reply) => reply.redirect(CONSOLE_PREFIX, 303));
+  for (const path of ['/', `${CONSOLE_PREFIX}/`]) {
+    app.get(path, { config: { public: true } }, async (_request, reply) => reply.redirect(CONSOLE_PREFIX, 303));
+  }
   await app.register(async (scope) => {
     readForms(scope);
     scope.addHook('onRequest', async (request, reply) => {

@@ -155,7 +155,8 @@ t.test('a session of the console is none of the admin API, and the other way rou
 });
 
 const posts = CONSOLE_ROUTES.filter(({ method }) => method === 'POST');
-const pathOf = (path: string): string => `/console${path.replace(':id', 'key_01h455vb4pex5vsknk084sn02q')}`;
+const pathOf = (path: string): string =>
+  path === '/' ? '/console' : `/console${path.replace(':id', 'key_01h455vb4pex5vsknk084sn02q')}`;
 
 t.test('no form works without the token of its session', async (t) => {
   const fixture = await consoleFixture(t);

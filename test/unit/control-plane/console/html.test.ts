@@ -10,7 +10,7 @@ const HOSTILE = [
   '</title><svg/onload=alert(1)>',
   '</textarea><script>alert(1)</script>',
   '<!--<img src="--><img src=x onerror=alert(1)//">',
-  '`${alert(1)}`',
+  '`{{alert(1)}}`',
   '\u0000<script>',
   '&lt;script&gt;',
   '<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>',
