@@ -7,6 +7,7 @@ import { ASSETS_PREFIX } from './paths.ts';
 /** The parts of the style sheet, in their order. */
 const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'print'] as const;
 const SCRIPTS = ['passkeys', 'enhance'] as const;
+export type ScriptName = (typeof SCRIPTS)[number];
 
 /** Characters of a hash in a name: 64 bits, which nobody needs to be unable to forge. */
 const HASH_CHARACTERS = 16;
@@ -44,7 +45,7 @@ export const STYLE_PATH = style.path;
 export const ICON_PATH = icon.path;
 
 /** Where a script is. */
-export function scriptPath(name: (typeof SCRIPTS)[number]): string {
+export function scriptPath(name: ScriptName): string {
   return scripts[SCRIPTS.indexOf(name)]?.path ?? '';
 }
 

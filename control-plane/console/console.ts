@@ -41,11 +41,14 @@ export async function registerConsole(
   deps: RouteDependencies,
   means: { readonly unknownAddresses: UnknownAddresses; readonly cookies: Cookies },
 ): Promise<void> {
-  const full: ConsoleDependencies = { ...deps, ...means, origins: ownOrigins(deps.issuer) };
+  const full: ConsoleDependencies = { ...deps, ...means, origins: ownOrigins(deps.issuer), streams: new Set() };
   const secure = new URL(deps.issuer).protocol === 'https:';
   for (const path of ['/', `${CONSOLE_PREFIX}/`]) {
     app.get(path, { config: { public: true } }, async (_request, reply) => reply.redirect(CONSOLE_PREFIX, 303));
   }
+  app.addHook('preClose', async () => {
+    for (const stream of full.streams) stream.end();
+  });
   await app.register(async (scope) => {
     readForms(scope);
     scope.addHook('onRequest', async (request, reply) => {

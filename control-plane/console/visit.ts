@@ -1,7 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { UnknownAddresses } from '../accounts/lock-out.ts';
 import type { ConsoleSession, SessionOrigin } from '../accounts/sessions.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
+import type { ScriptName } from './assets.ts';
 import type { Cookies } from './cookies.ts';
 import type { Fragment } from './html.ts';
 import type { Language, Words } from './words.ts';
@@ -14,6 +16,8 @@ export interface ConsoleDependencies extends RouteDependencies {
   /** Where the console is used; the first is the service's own. */
   readonly origins: readonly string[];
   readonly unknownAddresses: UnknownAddresses;
+  /** The streams of events that are open here: a control plane that stops ends them. */
+  readonly streams: Set<ServerResponse>;
 }
 
 /** One request to a page, by anybody. */
@@ -65,7 +69,7 @@ export interface PageAnswer {
   readonly section: Section | null;
   readonly body: Fragment;
   /** Scripts besides the one that every page has; the page works without. */
-  readonly scripts: readonly 'passkeys'[];
+  readonly scripts: readonly ScriptName[];
 }
 
 /** What a handler answers: a page, another address to look at, or what it has sent itself (downloads, events). */
@@ -80,7 +84,7 @@ export function page(
   section: Section | null,
   title: string,
   body: Fragment,
-  more: { readonly status?: number; readonly scripts?: readonly 'passkeys'[] } = {},
+  more: { readonly status?: number; readonly scripts?: readonly ScriptName[] } = {},
 ): PageAnswer {
   return { kind: 'page', status: more.status ?? 200, title, section, body, scripts: more.scripts ?? [] };
 }

@@ -60,4 +60,20 @@ window.addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
 
+/**
+ * Pages that must not grow old name a stream of events (`data-live`); when it says that something changed, the page is
+ * loaded anew. Who has typed something keeps it, and is shown the part that says so (`data-stale`).
+ */
+function live(element) {
+  const events = new EventSource(element.dataset.live);
+  events.addEventListener('changed', () => {
+    const fields = [...element.querySelectorAll('input:not([type=hidden]), textarea')];
+    const stale = element.querySelector('[data-stale]');
+    if (stale !== null && fields.some((field) => field.value !== field.defaultValue)) stale.hidden = false;
+    else location.reload();
+  });
+  window.addEventListener('pagehide', () => events.close());
+}
+
+for (const element of document.querySelectorAll('[data-live]')) live(element);
 localTimes();

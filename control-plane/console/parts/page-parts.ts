@@ -106,7 +106,7 @@ export function table(caption: string, columns: readonly Column[], rows: readonl
       const name = kind === 'end' ? 'end' : kind === 'main' ? 'main-cell' : '';
       return label === ''
         ? html`<td class="${name}">${cell}</td>`
-        : html`<td class="${name}" data-label="${label}">${cell}</td>`;
+        : html`<td class="${name}" data-label="${label}"><div>${cell}</div></td>`;
     })}</tr>`;
   });
   return html`<div class="table cards" tabindex="0" role="group" aria-label="${caption}"><table>
