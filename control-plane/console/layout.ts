@@ -110,9 +110,13 @@ function pathOf({ request }: Visit): string {
 function flash({ flash: key, words }: Visit): Fragment {
   if (key === null) return null;
   const [noun = '', name = ''] = key.split('.');
-  const messages = (
-    words as unknown as Readonly<Record<string, { readonly flash?: Readonly<Record<string, string>> }>>
-  )[noun]?.flash;
-  const text = messages?.[name];
-  return text === undefined ? null : html`<div role="status">${notice('good', text)}</div>`;
+  const messages = ownMember(ownMember(words, noun), 'flash');
+  const text = ownMember(messages, name);
+  return typeof text !== 'string' ? null : html`<div role="status">${notice('good', text)}</div>`;
+}
+
+/** A member of a table of words; the key comes from a cookie, so what objects inherit is not looked at. */
+function ownMember(table: unknown, key: string): unknown {
+  if (typeof table !== 'object' || table === null || !Object.hasOwn(table, key)) return undefined;
+  return (table as Readonly<Record<string, unknown>>)[key];
 }

@@ -12,5 +12,6 @@ const NEXT_MAX_CHARACTERS = 512;
 /** Where to go on to: a path of the console itself, or its start; never another site. */
 export function nextPath(text: string | undefined): string {
   const within = text !== undefined && text.length <= NEXT_MAX_CHARACTERS && /^\/console(?:[/?][!-~]*)?$/.test(text);
-  return within && !/[\\]|\/\//.test(text) ? text : CONSOLE_PREFIX;
+  // What a browser resolves would lead out of the console again.
+  return within && !/\\|\/\/|\/(?:\.|%2e)/i.test(text) ? text : CONSOLE_PREFIX;
 }

@@ -19,10 +19,10 @@ import { passkeyForm } from '../parts/passkey-form.ts';
 import { recoveryCodesPage } from '../parts/recovery-codes.ts';
 import { moment } from '../parts/time.ts';
 import { LOGIN_PATH } from '../paths.ts';
-import { endSession, requireFreshFactor, startSession } from '../session.ts';
+import { endSession, FACTOR_FIELD, factorField, requireFreshFactor, startSession, takeFactor } from '../session.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import { relyingParty } from './passkeys.ts';
-import { codeField } from './sign-in.ts';
+import { CODE_MAX_CHARACTERS, codeField } from './sign-in.ts';
 
 const ACCOUNT_PATH = '/console/account';
 const PASSWORD_PATH = '/console/account/password';
@@ -158,6 +158,7 @@ function passwordForm(visit: SignedInVisit, state: FormState): Html {
       autocomplete: 'new-password',
       required: true,
     }),
+    factorField(visit, state),
     submit(accounts.page.passwordSubmit, ''),
   ]);
 }
@@ -165,13 +166,16 @@ function passwordForm(visit: SignedInVisit, state: FormState): Html {
 async function newPassword(visit: SignedInVisit): Promise<Answer> {
   const { deps, words, session } = visit;
   const { problems } = words.accounts;
-  requireFreshFactor(visit, undefined, ACCOUNT_PATH);
   const secret = passwordInput.min(1, problems.required);
-  const read = readForm(visit, z.strictObject({ present: secret, password: secret }));
+  const code = z.string().max(CODE_MAX_CHARACTERS, problems.code).optional();
+  const read = readForm(visit, z.strictObject({ present: secret, password: secret, [FACTOR_FIELD]: code }));
   if (!read.ok) return accountPage(visit, read.state, 422);
   const { present, password } = read.value;
   const weakness = passwordWeakness(password, session.email);
   if (weakness !== null) return accountPage(visit, { values: {}, errors: { password: problems[weakness] } }, 422);
+  if (!(await takeFactor(visit, read.value[FACTOR_FIELD]))) {
+    return accountPage(visit, { values: {}, errors: { [FACTOR_FIELD]: words.accounts.wrongCode } }, 422);
+  }
   const token = await changePassword(deps, session, present, password);
   if (token === null) return accountPage(visit, { values: {}, errors: { present: problems.wrongPassword } }, 422);
   startSession(visit, token);

@@ -12,7 +12,7 @@ import {
 } from '../../accounts/passkeys.ts';
 import { readForm } from '../form.ts';
 import { nextPath } from '../paths.ts';
-import { requireFreshFactor, startSession } from '../session.ts';
+import { countAttempt, requireFreshFactor, startSession } from '../session.ts';
 import { type Answer, type ConsoleDependencies, openPost, originOf, post, seeOther, type Visit } from '../visit.ts';
 
 /** A browser's answer has a public key or a signature, and little else. */
@@ -30,6 +30,7 @@ export const passkeyPages = [
     return json({ options });
   }),
   openPost('/passkeys/login', async (visit) => {
+    await countAttempt(visit);
     const given = readResponse(visit);
     const session =
       given === null ? null : await signInByPasskey(visit.deps, relyingParty(visit.deps), given, originOf(visit));

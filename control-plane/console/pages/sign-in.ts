@@ -11,7 +11,7 @@ import { emptyForm, type FormState, form, submit, textField } from '../parts/for
 import { notice } from '../parts/page-parts.ts';
 import { passkeyForm } from '../parts/passkey-form.ts';
 import { CONFIRM_PATH, CONSOLE_PREFIX, LOGIN_PATH, nextPath } from '../paths.ts';
-import { endSession, startSession } from '../session.ts';
+import { countAttempt, endSession, startSession } from '../session.ts';
 import {
   type Answer,
   get,
@@ -28,7 +28,7 @@ import {
 import type { Words } from '../words.ts';
 
 /** A recovery code with its hyphens, and some spaces. */
-const CODE_MAX_CHARACTERS = 32;
+export const CODE_MAX_CHARACTERS = 32;
 
 /** Sign-in, sign-out, and the confirmation that some steps need. */
 export const signInPages = [
@@ -80,6 +80,7 @@ async function login(visit: Visit): Promise<Answer> {
   const { deps, words } = visit;
   const read = readForm(visit, loginForm(words));
   if (!read.ok) return loginPage(visit, read.state, 422);
+  await countAttempt(visit);
   const { email, password, code, next } = read.value;
   try {
     const answer = await signIn(deps, deps.unknownAddresses, { email, password, code }, originOf(visit));

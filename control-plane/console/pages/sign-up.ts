@@ -9,7 +9,7 @@ import { setupCard } from '../parts/factor-setup.ts';
 import { emptyForm, type FormState, form, submit, textField } from '../parts/form-parts.ts';
 import { recoveryCodesPage } from '../parts/recovery-codes.ts';
 import { LOGIN_PATH } from '../paths.ts';
-import { startSession } from '../session.ts';
+import { countAttempt, startSession } from '../session.ts';
 import { type Answer, openGet, openPost, originOf, type PageAnswer, page, seeOther, type Visit } from '../visit.ts';
 import { addressField, codeField } from './sign-in.ts';
 
@@ -38,6 +38,7 @@ async function begin(visit: Visit): Promise<Answer> {
   if (weakness !== null) {
     return signUpPage(visit, { ...read.state, errors: { password: problems[weakness] } }, 422);
   }
+  await countAttempt(visit);
   const { signup_token: token } = await signUp(deps, { email, password, totpSecret: undefined });
   deps.cookies.set(reply, 'setup', token, SIGNUP_LIFE_MS / 1000);
   return seeOther(FACTOR_PATH);

@@ -85,7 +85,7 @@ export function bar(total: number, parts: readonly BarPart[]): Html {
   });
   return html`<div class="bar">
 <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${rectangles}</svg>
-<div class="legend">${parts.map(({ label }) => html`<span>${label}</span>`)}</div></div>`;
+<div class="legend">${parts.map(({ kind, label }) => html`<span class="${kind}">${label}</span>`)}</div></div>`;
 }
 
 /** A column of a table; `end`: numbers and buttons. */

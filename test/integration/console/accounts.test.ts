@@ -142,13 +142,22 @@ t.test('a changed password ends every other session, and needs the one before an
   t.equal((await browser.get('/console/account')).status, 200);
   t.equal((await second.get('/console')).status, 303);
   await fixture.advance(600);
-  await browser.get('/console/account');
-  const stale = await browser.post('/console/account/password', { present: next, password: CONSOLE_PASSWORD });
-  t.match(stale.location, /^\/console\/confirm/);
+  t.match((await browser.get('/console/account')).text, /name="factor_code"/);
+  const again = { present: next, password: 'a third unlikely sentence' };
+  for (const code of ['', '000000']) {
+    const stale = await browser.post('/console/account/password', { ...again, factor_code: code });
+    t.equal(stale.status, 422);
+    t.match(stale.text, /id="f-factor-code-error"/);
+  }
+  const wrongAgain = { ...again, present: 'x', factor_code: await fixture.codeOf(person.secret) };
+  const spent = await browser.post('/console/account/password', wrongAgain);
+  t.equal(spent.status, 422, 'the code is right, the password is not');
+  t.equal((await browser.post('/console/account/password', again)).status, 303, 'and the factor is fresh now');
+  await fixture.advance(60);
   const code = await fixture.codeOf(person.secret);
   t.equal((await logIn(fixture, person, code)).answer.status, 422, 'the password before is none any more');
   await fixture.advance(60);
-  t.equal((await logIn(fixture, person, await fixture.codeOf(person.secret), next)).answer.status, 303);
+  t.equal((await logIn(fixture, person, await fixture.codeOf(person.secret), again.password)).answer.status, 303);
 });
 
 t.test('a new authenticator takes the place of the one before once it shows a code', async (t) => {
@@ -192,4 +201,21 @@ t.test('language and colours are remembered without a script', async (t) => {
   t.match((await browser.get('/console/login')).text, /<html lang="de" data-theme="dark">/);
   await browser.post('/console/preferences', { language: 'xx', theme: '"><script>' });
   t.match((await browser.get('/console/login')).text, /<html lang="de" data-theme="dark">/);
+});
+
+t.test('who tries one password on many accounts is slowed down by address', async (t) => {
+  const fixture = await consoleFixture(t);
+  const browser = fixture.browser();
+  await browser.get('/console/login');
+  const attempts = Array.from({ length: 45 }, (_, i) =>
+    browser.post('/console/login', {
+      email: `nobody-${i}@example.com`,
+      password: 'spring and summer',
+      code: '000000',
+    }),
+  );
+  const statuses = (await Promise.all(attempts)).map(({ status }) => status);
+  const told = statuses.filter((status) => status === 422).length;
+  t.ok(told >= 30 && told < 40, `${told} were told that it was wrong`);
+  t.equal(statuses.filter((status) => status === 429).length, 45 - told);
 });

@@ -16,7 +16,8 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
   await sql`
     insert into passkeys (account_id, passkey_id, credential_id, public_key, counter, transports, name, backed_up,
       created_at)
-    values (${owner.accountId}, ${passkey}, ${Buffer.from('id')}, ${Buffer.from('key')}, 0, '{}', 'x', false, db_clock())`;
+    values (${owner.accountId}, ${passkey}, ${Buffer.from('id')}, ${Buffer.from('key')}, 0, '{}', 'x', false,
+      db_clock())`;
   const [session] = await sql<{ session_id: string }[]>`
     select session_id from sessions where account_id = ${owner.accountId} and kind = 'console' limit 1`;
   return {

@@ -41,3 +41,15 @@ t.test('a form that is refused keeps what was typed and says what is wrong besid
   t.equal(unknown.status, 422);
   t.same(await fixture.sql`select from api_keys`, []);
 });
+
+t.test('a message is one of ours, whatever the cookie says', async (t) => {
+  const fixture = await consoleFixture(t);
+  const { browser } = await fixture.person();
+  for (const key of ['keys.constructor', 'constructor.name', 'keys.nothing', 'nothing.revoked', 'keys.title']) {
+    browser.cookies.set('__Host-mandate_flash', key);
+    const page = await browser.get('/console/keys');
+    t.equal(page.status, 200, key);
+    t.notMatch(page.text, /role="status"/, key);
+    t.notOk(browser.cookies.has('__Host-mandate_flash'), 'and it is forgotten');
+  }
+});

@@ -232,7 +232,16 @@ t.test('who is not signed in is led to the sign-in, and from there nowhere else'
     t.equal(answer.location?.split('?')[0], '/console/login');
   }
   const { email, secret } = await fixture.person();
-  const elsewhere = ['https://evil.example', '//evil.example', '/\\evil.example', '/console//evil', '/admin/x', 'x'];
+  const elsewhere = [
+    'https://evil.example',
+    '//evil.example',
+    '/\\evil.example',
+    '/console//evil',
+    '/admin/x',
+    'x',
+    '/console/../x',
+    '/console/%2e%2e/x',
+  ];
   for (const next of elsewhere) {
     await fixture.advance(60);
     const browser: Browser = fixture.browser();
