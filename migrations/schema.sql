@@ -891,7 +891,7 @@ create table public.sessions (
   revoked_at timestamp with time zone,
   kind text default 'cli'::text not null,
   user_agent text,
-  factor_at timestamp with time zone not null,
+  factor_at timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
   constraint sessions_kind_check CHECK ((kind = ANY (ARRAY['cli'::text, 'console'::text]))),
   constraint sessions_token_hash_check CHECK ((octet_length(token_hash) = 32)),
   constraint sessions_user_agent_check CHECK ((length(user_agent) <= 200)),

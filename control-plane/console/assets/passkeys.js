@@ -3,6 +3,11 @@
 /** Sends a form's fields and reads JSON; throws an Error whose message may be shown. */
 async function send(path, fields, otherwise) {
   const answer = await fetch(path, { method: 'POST', body: new URLSearchParams(fields), credentials: 'same-origin' });
+  if (answer.redirected) {
+    // Another page comes first: a sign-in, or a fresh second factor.
+    location.assign(answer.url);
+    return new Promise(() => {});
+  }
   const body = await answer.json().catch(() => null);
   if (!answer.ok || body === null) throw new Error(body?.message ?? otherwise);
   return body;
