@@ -9,7 +9,13 @@ import { canonicalize, type JsonValue } from './jcs.ts';
 export const EVIDENCE_KINDS = [
   'account.created',
   'account.second_factor',
+  'account.password_changed',
+  'account.recovery_codes',
+  'account.recovery_code_used',
+  'account.passkey_added',
+  'account.passkey_removed',
   'session.created',
+  'session.confirmed',
   'session.refused',
   'session.revoked',
   'mandate.created',
