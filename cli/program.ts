@@ -8,6 +8,7 @@ import { registerGateways } from './commands/gateways.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerProcesses } from './commands/processes.ts';
+import { registerReconcile } from './commands/reconcile.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
@@ -72,6 +73,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerTools(program, invocation);
   registerKeys(program, invocation);
   registerEscalations(program, invocation);
+  registerReconcile(program, invocation);
   registerEvidence(program, invocation);
   program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
   registerRelyingParty(program, invocation);

@@ -10,6 +10,7 @@ import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerReconciliationRoutes } from './reconciliation/routes.ts';
 import { registerSandboxRoutes } from './sandbox/routes.ts';
 import type { RegisterRoutes } from './server.ts';
 import { jwksRoute } from './signing/routes.ts';
@@ -20,6 +21,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,
+  registerReconciliationRoutes,
   registerEvidenceRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,

@@ -4,7 +4,7 @@ import { expireMandates } from './expire-mandates.ts';
 import type { Job, JobsCore } from './job.ts';
 import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
-import { sweepReservations } from './sweep-reservations.ts';
+import { sweepReservations, sweepSettled } from './sweep-reservations.ts';
 import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
@@ -16,6 +16,7 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
   { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
   { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
+  { name: 'sweep settled outcomes', intervalMs: INTERVAL_MS, run: sweepSettled },
   { name: 'lapse authorisations', intervalMs: INTERVAL_MS, run: lapseAuthorisations },
   { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },

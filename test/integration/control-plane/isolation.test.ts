@@ -3,7 +3,7 @@ import type { SeededAccount } from '../../../bench/seed.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import { newSecretToken, secretHash } from '../../../core/secret-token.ts';
 import { newTypeId } from '../../../core/type-id.ts';
-import { ask } from '../decisions/lane-client.ts';
+import { allowed, ask, tell } from '../decisions/lane-client.ts';
 import { type AdminAnswer, PASSWORD, type SignedUp, TOTP_SECRET, textAt } from './admin-fixture.ts';
 import { fieldsOf, NOUN_ROUTES, type NounFixture, nounFixture, problemOf } from './noun-fixture.ts';
 
@@ -36,6 +36,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   'PUT /admin/gateways/:id/tools': { name: PAYMENTS, mapping: MAPPING },
   'POST /admin/gateways/:id/tools/unmap': { name: PAYMENTS },
   'POST /admin/gateways/:id/tools/block': { name: PAYMENTS },
+  'POST /admin/reconcile/:id/settle': { outcome: 'released', reason: 'Mine now' },
 };
 
 interface Belongings {
@@ -52,6 +53,8 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
   const account = { ...agent, toolId: textAt(mapped, 'tool_id') };
   const escalated = await ask(fixture.lanes, account, { amount: 501 });
   if (escalated.answer !== 'escalate') throw new Error(`not escalated: ${JSON.stringify(escalated)}`);
+  const lost = allowed(await ask(fixture.lanes, account, { amount: 100 }));
+  await tell(fixture.lanes, account, lost, { outcome: 'unknown' });
   const key = await fixture.as('POST', '/admin/keys', { scopes: ['verify'] });
   return {
     agent,
@@ -61,14 +64,15 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
       gateways: agent.instanceId,
       escalations: escalated.escalation_id,
       keys: textAt(key, 'key_id'),
+      reconcile: lost,
     },
   };
 }
 
-const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key' } as const;
+const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key', reconcile: 'rcp' } as const;
 
 function nounOf(url: string): keyof typeof KINDS {
-  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys)\/:id/.exec(url)?.[1];
+  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|reconcile)\/:id/.exec(url)?.[1];
   if (noun === undefined) throw new Error(`the test does not know ${url}`);
   return noun as keyof typeof KINDS;
 }

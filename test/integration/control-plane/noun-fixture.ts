@@ -7,6 +7,7 @@ import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.
 import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
 import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
+import { registerReconciliationRoutes } from '../../../control-plane/reconciliation/routes.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import type { ApiScope } from '../../../core/api-scopes.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
@@ -26,6 +27,7 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,
+  registerReconciliationRoutes,
   registerEvidenceRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
