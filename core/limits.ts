@@ -189,6 +189,11 @@ export const NONCE_MAX_CHARACTERS = 128;
 export const API_KEYS_ACTIVE_MAX = 1_000;
 /** Keys whose last use waits to be written by one process: seconds of all the keys a large installation has. */
 export const API_KEY_USES_WAITING_MAX = 100_000;
+// The log of an account.
+/** Signatures of a note; verifiers must take 16 at least (C2SP signed-note), and each may cost a check. */
+export const NOTE_SIGNATURES_MAX = 64;
+/** Characters of a note: a checkpoint and as many signature lines as it may have, also post-quantum ones of 4 KiB. */
+export const NOTE_MAX_CHARACTERS = 512 * 1024;
 // The sandbox.
 /** How long a sandbox mandate lives (contract §8: 24 h). */
 export const SANDBOX_LIFE_MS = 24 * 60 * 60_000;
