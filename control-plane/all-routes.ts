@@ -8,6 +8,7 @@ import { registerExecutionRoutes } from './executions/routes.ts';
 import { registerGatewayRoutes } from './gateways/routes.ts';
 import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
+import { registerReplayRoutes } from './mandates/replay-routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
 import { registerReconciliationRoutes } from './reconciliation/routes.ts';
@@ -18,6 +19,7 @@ import type { SigningKeys } from './signing/signing-keys.ts';
 
 const NOUNS: readonly RegisterRoutes[] = [
   registerMandateRoutes,
+  registerReplayRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,

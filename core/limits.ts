@@ -232,3 +232,8 @@ export const TRUST_FILE_MAX_BYTES = 1024 * 1024;
 export const TRUST_KEYS_MAX = 64;
 /** An outcome told so long after its decision is found through the table of late ones; others lie close behind it. */
 export const OUTCOME_LATE_MS = 1_000;
+// Exports and replays.
+/** Chains that one control plane reads from end to end at a time: each takes it about half a core. */
+export const LONG_READS_MAX = 4;
+/** Entries of a replayed period: some 20 seconds, and half a year of one busy account. */
+export const REPLAY_ENTRIES_MAX = 1_000_000;

@@ -53,7 +53,11 @@ function applyLate(
 }
 
 /** Keeps for the reconcile list what is known of an outcome that is not; see control-plane/reconciliation. */
-function noteUnknown({ facts, recording }: OutcomeContext, reservation: ReservationState, outcome: GatewayOutcome): void {
+function noteUnknown(
+  { facts, recording }: OutcomeContext,
+  reservation: ReservationState,
+  outcome: GatewayOutcome,
+): void {
   reservation.state = 'unknown';
   recording.statement(
     `update reservations set unknown_at = ms_time($3), cause = $4, target_status = $5::text::integer
