@@ -4,6 +4,7 @@ import { registerConsumptionRoutes } from './consumptions/routes.ts';
 import { registerPresentRoutes } from './custody/routes.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
 import { registerLogRoutes } from './evidence/log-routes.ts';
+import { registerExportRoutes } from './evidence/export-routes.ts';
 import { registerEvidenceRoutes } from './evidence/routes.ts';
 import { registerExecutionRoutes } from './executions/routes.ts';
 import { registerGatewayRoutes } from './gateways/routes.ts';
@@ -26,6 +27,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerEscalationRoutes,
   registerReconciliationRoutes,
   registerEvidenceRoutes,
+  registerExportRoutes,
   registerLogRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,

@@ -16,6 +16,8 @@ const TOKENS = {
   'dossier+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** A signed tree head of an account's evidence (core/tree-head.ts). */
   'sth+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** The receipt of an export of evidence (core/evidence-export.ts). */
+  'evidence-export+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** A W3C verifiable credential (Securing Verifiable Credentials using JOSE and COSE, §3.1.1). */
   'vc+jwt': { cty: 'vc', maxCharacters: CREDENTIAL_MAX_CHARACTERS },
 } as const satisfies Record<string, { readonly cty: string | null; readonly maxCharacters: number }>;

@@ -1,6 +1,7 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
 import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
+import { registerExportRoutes } from '../../../control-plane/evidence/export-routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
@@ -29,6 +30,7 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerEscalationRoutes,
   registerReconciliationRoutes,
   registerEvidenceRoutes,
+  registerExportRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerDenialCodeRoutes,
