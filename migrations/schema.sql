@@ -322,10 +322,14 @@ CREATE OR REPLACE FUNCTION public.merkle_fold(p_hashes bytea)
 AS $function$
 declare
   v_hashes bytea := p_hashes;
+  v_above bytea;
 begin
   while octet_length(v_hashes) > 32 loop
-    select string_agg(sha256('\x01'::bytea || substr(v_hashes, 64 * n + 1, 64)), ''::bytea order by n) into v_hashes
-    from generate_series(0, octet_length(v_hashes) / 64 - 1) n;
+    v_above := '';
+    for n in 0 .. octet_length(v_hashes) / 64 - 1 loop
+      v_above := v_above || sha256('\x01'::bytea || substr(v_hashes, 64 * n + 1, 64));
+    end loop;
+    v_hashes := v_above;
   end loop;
   return v_hashes;
 end $function$

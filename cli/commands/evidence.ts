@@ -5,6 +5,7 @@ import { CliError } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
+import { readStatedHead, TreeCheck } from '../tree-check.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -27,8 +28,23 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
   evidence
     .command('verify')
-    .description('read the whole chain and recompute every hash here')
+    .description('read the whole chain and recompute every hash and the signed Merkle root here')
     .action(() => verify(invocation));
+  evidence
+    .command('log')
+    .description('show the signed tree head of the evidence, and the key that its checkpoints are verified with')
+    .action(async () => {
+      const answer = await (await invocation.client()).get('/admin/evidence/log');
+      invocation.show(answer, (value) =>
+        [
+          ...String(value['checkpoint'])
+            .split('\n')
+            .map((line) => `${printable(line)}\n`),
+          `Verifier key: ${printable(String(value['verifier_key']))}`,
+          `\nSigned at ${printable(String(value['at']))} over ${value['size']} entries.\n`,
+        ].join(''),
+      );
+    });
 }
 
 async function verify(invocation: Invocation): Promise<void> {
@@ -36,8 +52,14 @@ async function verify(invocation: Invocation): Promise<void> {
   const result = await verifyChain(await invocation.client(), (done, all) => progress.update(done, all));
   progress.end();
   if (result.broken !== null) throw brokenChain(result.broken);
-  const text = JSON.stringify({ intact: true, entries: result.entries, hash: result.hash });
-  invocation.show({ text, value: {} }, () => `${result.entries} entries, chain intact (head ${result.hash})\n`);
+  const { entries, hash, treeHead } = result;
+  const text = JSON.stringify({ intact: true, entries, hash, tree_head: treeHead });
+  invocation.show(
+    { text, value: {} },
+    () =>
+      `${entries} entries, chain intact (head ${hash})\n` +
+      `The tree head of ${treeHead.size} entries signed at ${treeHead.at} is theirs (root ${treeHead.root}).\n`,
+  );
 }
 
 /** The first entry at which a chain is broken; `id` is empty where there is no such entry. */
@@ -47,20 +69,34 @@ export interface Break {
   readonly problem: string;
 }
 
+/** What verifying a chain found. */
+export interface ChainResult {
+  readonly entries: number;
+  readonly hash: string;
+  readonly treeHead: { readonly size: number; readonly root: string; readonly at: string };
+  readonly broken: Break | null;
+}
+
 /**
- * Reads an account's chain from its beginning and checks each entry against the one before, and the last one against
- * the head as it was told at the beginning; entries that were appended meanwhile are left for the next time.
+ * Reads an account's chain from its beginning and checks each entry against the one before, the last one against the
+ * head as it was told at the beginning, and the Merkle root over them against the tree head that the service signed;
+ * entries that were appended meanwhile are left for the next time.
  */
 export async function verifyChain(
   client: AdminClient,
   onProgress: (done: number, all: number) => void = () => {},
-): Promise<{ entries: number; hash: string; broken: Break | null }> {
+): Promise<ChainResult> {
+  const { account_id: accountId } = (await client.get('/admin/account')).value;
+  const stated = await readStatedHead(client, String(accountId));
+  const treeHead = { size: stated.size, root: stated.root, at: stated.at };
+  const tree = new TreeCheck(client, stated);
+  // Told after the tree head, so that the chain has no fewer entries.
   const account = (await client.get('/admin/account')).value;
   const told = recordOf(account, 'evidence');
   const [size, hash] = [Number(told['size']), String(told['hash'])];
   let head: ChainHead = { size: 0, hash: CHAIN_START, atMs: 0 };
   const broken = (entry: { seq: number; id: string }, problem: string) => {
-    return { entries: head.size, hash: head.hash, broken: { seq: entry.seq, id: entry.id, problem } };
+    return { entries: head.size, hash: head.hash, treeHead, broken: { seq: entry.seq, id: entry.id, problem } };
   };
   while (head.size < size) {
     const page = await client.get(`/admin/evidence?from_seq=${head.size}&limit=${PAGE_ENTRIES}`);
@@ -72,11 +108,18 @@ export async function verifyChain(
       const problem = entry.account === account['account_id'] ? chainProblem(head, entry) : 'of another account';
       if (problem !== null) return broken({ seq: head.size, id: entry.id }, problem);
       head = { size: head.size + 1, hash: entry.hash, atMs: Date.parse(entry.at) };
+      tree.add(entry);
     }
+    const differs = await tree.compareStored();
+    if (differs !== null) return broken({ seq: differs.seq, id: '' }, differs.problem);
     onProgress(head.size, size);
   }
-  if (head.hash === hash) return { entries: head.size, hash, broken: null };
-  return broken({ seq: head.size - 1, id: '' }, 'the head names another hash than the last entry has');
+  if (head.hash !== hash) {
+    return broken({ seq: head.size - 1, id: '' }, 'the head names another hash than the last entry has');
+  }
+  const differs = tree.end();
+  if (differs !== null) return broken({ seq: differs.seq, id: '' }, differs.problem);
+  return { entries: head.size, hash, treeHead, broken: null };
 }
 
 /** An entry as `core/evidence.ts` checks it; its members are exactly what is hashed, so nothing else may be odd. */

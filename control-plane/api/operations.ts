@@ -226,7 +226,7 @@ const LOG: readonly Operation[] = [
         content: { type: 'text/plain', schema: 'text', examples: { checkpoint: examples.CHECKPOINT } },
       },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'conflict'],
   },
   {
     methods: ['get'],
@@ -239,7 +239,7 @@ const LOG: readonly Operation[] = [
     answers: [
       { status: '200', description: 'The tree head.', content: json('TreeHead', { head: examples.TREE_HEAD }) },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'conflict'],
   },
   {
     methods: ['get'],
@@ -257,7 +257,7 @@ const LOG: readonly Operation[] = [
         content: { type: 'application/octet-stream', schema: 'bytes', examples: {} },
       },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found'],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found', 'conflict'],
   },
   {
     methods: ['get'],
