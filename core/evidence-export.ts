@@ -157,9 +157,7 @@ const headerSchema = z.strictObject({
 export function readHeader(line: Buffer): { readonly header: ExportHeader; readonly format: ExportFormat } | null {
   const text = line.toString('utf8');
   const format: ExportFormat = text.endsWith(JSON_ENTRIES) ? 'json' : 'ndjson';
-  const parsed = headerSchema.safeParse(
-    objectOf(format === 'json' ? `${text.slice(0, -JSON_ENTRIES.length)}}` : text),
-  );
+  const parsed = headerSchema.safeParse(objectOf(format === 'json' ? `${text.slice(0, -JSON_ENTRIES.length)}}` : text));
   if (!parsed.success) return null;
   const { account: of, issuer: iss, from_seq: fromSeq, to_seq: toSeq, prev, edge } = parsed.data;
   const header = { account: of, issuer: iss, fromSeq, toSeq, prev, edge };

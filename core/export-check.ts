@@ -79,6 +79,8 @@ export class ExportCheck {
   #entries = 0;
   /** The later one of two entries that do not fit together, and what stands before it. */
   #suspect: { readonly line: Line; readonly before: Line | null } | null = null;
+  /** An entry of a JSON file without the comma behind it, or with one too many. */
+  #unseparated: number | null = null;
   #closed = false;
   #problem: ExportProblem | null = null;
 
@@ -122,7 +124,11 @@ export class ExportCheck {
     // One byte stands before each line, where the leaf's 0x00 is put while it is hashed.
     const buffer = Buffer.concat([this.#rest, chunk]);
     let start = 1;
-    for (let end = buffer.indexOf(LINE_FEED, start); end !== -1 && !this.failed; end = buffer.indexOf(LINE_FEED, start)) {
+    for (
+      let end = buffer.indexOf(LINE_FEED, start);
+      end !== -1 && !this.failed;
+      end = buffer.indexOf(LINE_FEED, start)
+    ) {
       this.#line(buffer, start, end);
       start = end + 1;
     }
@@ -135,6 +141,7 @@ export class ExportCheck {
     if (!this.failed && !this.#closed) this.#fail(this.#nextSeq, 'the file ends before it: it was cut off');
     if (!this.failed && this.#rest.length > 1) this.#failAt(null, 'something stands behind the end of the file');
     const { claims, signature } = this.#trailer === null ? NOT_READ : await this.#receipt(this.#trailer);
+    if (this.#unseparated !== null) this.#fail(this.#unseparated, UNKNOWN_FORM);
     if (claims !== null) this.#againstReceipt(claims);
     return {
       ...{ intact: !this.failed, problem: this.#problem, entries: this.#entries, claims, signature },
@@ -167,38 +174,41 @@ export class ExportCheck {
 
   #readHeader(line: Buffer): void {
     const read = readHeader(line);
-    if (read === null) return this.#failAt(null, 'the first line is not the header of an export');
-    const { header, format } = read;
-    try {
-      this.#edge = edgeOf(header.fromSeq, header.edge);
-    } catch {
-      return this.#failAt(null, 'the header has another edge than a tree of as many entries');
+    const edge = read === null ? undefined : edgeBefore(read.header);
+    if (read === null) {
+      this.#failAt(null, 'the first line is not the header of an export');
+    } else if (edge === undefined) {
+      this.#failAt(null, 'the header has another edge than a tree of as many entries');
+    } else {
+      [this.#header, this.#format, this.#edge] = [read.header, read.format, edge];
+      this.#prefix = `{"account":"${read.header.account}","at":"`;
     }
-    [this.#header, this.#format] = [header, format];
-    this.#prefix = `{"account":"${header.account}","at":"`;
   }
 
   #entry(buffer: Buffer, start: number, lineEnd: number): void {
     const header = this.#header as ExportHeader;
     const seq = this.#nextSeq as number;
-    const comma = this.#format === 'json' && seq < header.toSeq;
-    if (comma && buffer[lineEnd - 1] !== COMMA) return this.#fail(seq, UNKNOWN_FORM);
-    const end = comma ? lineEnd - 1 : lineEnd;
-    const line = this.#parse(buffer, start, end, seq);
-    if (typeof line === 'string') return this.#fail(seq, line);
-    const expected = this.#last?.hash ?? header.prev;
-    const suspect = this.#suspect;
-    if (suspect !== null) return this.#resolve(suspect, line.prev);
-    if (line.prev !== expected) {
-      this.#suspect = { line, before: this.#last };
-    } else if (line.at < (this.#last?.at ?? '')) {
-      return this.#failAt(line, 'its time is before that of the entry before');
-    }
+    const comma = this.#format === 'json' && buffer[lineEnd - 1] === COMMA;
+    // Told only where nothing else is wrong: an entry that was taken away or added says more.
+    if (this.#format === 'json' && comma !== seq < header.toSeq) this.#unseparated ??= seq;
+    const line = this.#parse(buffer, start, comma ? lineEnd - 1 : lineEnd, seq);
+    if (typeof line === 'string') this.#fail(seq, line);
+    else if (this.#suspect !== null) this.#resolve(this.#suspect, line.prev);
+    else this.#follow(line, header);
+  }
+
+  #follow(line: Line, header: ExportHeader): void {
+    const before = this.#last;
     this.#last = line;
-    if (this.#suspect !== null) return;
-    this.#edge = appendLeaf(this.#edge, seq, line.hash);
-    this.#entries += 1;
-    this.#onEntry(line);
+    if (line.prev !== (before?.hash ?? header.prev)) {
+      this.#suspect = { line, before };
+    } else if (line.at < (before?.at ?? '')) {
+      this.#failAt(line, 'its time is before that of the entry before');
+    } else {
+      this.#edge = appendLeaf(this.#edge, line.seq, line.hash);
+      this.#entries += 1;
+      this.#onEntry(line);
+    }
   }
 
   #parse(buffer: Buffer, start: number, end: number, seq: number): Line | string {
@@ -230,10 +240,9 @@ export class ExportCheck {
     this.#closed = true;
     this.#trailer = readTrailer(line, this.#format);
     if (this.#trailer !== null) return;
-    if (!TAIL.test(line.toString('latin1').slice(-TAIL_CHARACTERS))) {
-      return this.#failAt(null, 'the last line is not the end of an export');
-    }
-    this.#fail(this.#nextSeq, 'it stands behind the last entry of the export');
+    const further = TAIL.test(line.toString('latin1').slice(-TAIL_CHARACTERS));
+    if (further) this.#fail(this.#nextSeq, 'it stands behind the last entry of the export');
+    else this.#failAt(null, 'the last line is not the end of an export');
   }
 
   /** The receipt's claims, with its signature where keys are pinned. */
@@ -254,23 +263,34 @@ export class ExportCheck {
   #againstReceipt(claims: ExportClaims): void {
     const [header, trailer, last] = [this.#header, this.#trailer, this.#last];
     if (header === null || trailer === null || last === null) return;
-    if (this.#suspect !== null) return this.#resolve(this.#suspect, claims.last);
-    for (const name of ['account', 'issuer', 'fromSeq', 'toSeq', 'prev'] as const) {
-      if (header[name] !== claims[name]) return this.#failAt(null, `the header has another ${NAMES[name]} than the receipt`);
+    const other = SIGNED_OF_HEADER.find((name) => header[name] !== claims[name]);
+    if (this.#suspect !== null) this.#resolve(this.#suspect, claims.last);
+    else if (other !== undefined) this.#failAt(null, `the header has another ${other} than the receipt`);
+    else if (last.hash !== claims.last) this.#failAt(last, 'it is not the last entry that was signed');
+    else if (this.root !== claims.root) this.#failAt(null, 'the root over the entries is not the one that was signed');
+    else if (trailer.root !== claims.root || trailer.size !== claims.size) {
+      this.#failAt(null, 'the last line has another root or size than the receipt');
+    } else if (claims.timestampSha256 !== digestOf(trailer.timestamp)) {
+      this.#failAt(null, 'the timestamp is not the one that was signed');
     }
-    if (last.hash !== claims.last) return this.#failAt(last, 'it is not the last entry that was signed');
-    const root = rootOfEdge(this.#edge);
-    if (root !== claims.root) return this.#failAt(null, 'the root over the entries is not the one that was signed');
-    if (trailer.root !== claims.root || trailer.size !== claims.size) {
-      return this.#failAt(null, 'the last line has another root or size than the receipt');
-    }
-    const { timestamp } = trailer;
-    const digest = timestamp === null ? null : timestampDigest(timestamp);
-    if (digest !== claims.timestampSha256) this.#failAt(null, 'the timestamp is not the one that was signed');
+  }
+}
+
+const SIGNED_OF_HEADER = ['account', 'issuer', 'fromSeq', 'toSeq', 'prev'] as const;
+
+function digestOf(timestamp: string | null): string | null {
+  return timestamp === null ? null : timestampDigest(timestamp);
+}
+
+/** The edge that a header states, or undefined where no tree of as many entries has one of that size. */
+function edgeBefore({ fromSeq, edge }: ExportHeader): RightEdge | null | undefined {
+  try {
+    return edgeOf(fromSeq, edge);
+  } catch {
+    return undefined;
   }
 }
 
 const UNKNOWN_FORM = 'its line is not of the known form';
 const MISFIT = 'it names another entry before it than there is';
 const NOT_READ = { claims: null, signature: 'not_checked' } as const;
-const NAMES = { account: 'account', issuer: 'issuer', fromSeq: 'from_seq', toSeq: 'to_seq', prev: 'prev' } as const;

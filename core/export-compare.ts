@@ -83,7 +83,10 @@ function commonTo(before: ExportComparison['common'], toSeq: number): NonNullabl
 }
 
 function problemOf(
-  { first: { header: a, claims: one }, second: { header: b, claims: other } }: Record<'first' | 'second', ExportVerdict>,
+  {
+    first: { header: a, claims: one },
+    second: { header: b, claims: other },
+  }: Record<'first' | 'second', ExportVerdict>,
   overlap: boolean,
 ): string | null {
   if (a === null || b === null) return null;

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { CHAIN_START, type ChainHead, chainProblem, type StoredEntry } from '../../core/evidence.ts';
 import type { AdminClient, JsonRecord } from '../admin-client.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError, usageError } from '../cli-error.ts';
+import { registerExport } from '../evidence-export.ts';
+import { type FileOptions, verifyFiles } from '../evidence-file.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
@@ -28,8 +30,15 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
   evidence
     .command('verify')
-    .description('read the whole chain and recompute every hash and the signed Merkle root here')
-    .action(() => verify(invocation));
+    .argument('[file]', 'an exported file, checked offline; without it the live chain is')
+    .argument('[file2]', 'a second one: whether nothing was rewritten between the two')
+    .option('--jwks <file>', "the service's keys as you know them (/.well-known/jwks.json): who signed the files")
+    .option('--tsa-ca <file>', 'PEM file of certificates that may issue the one of a timestamping authority')
+    .description('recompute every hash and the signed Merkle root here, of the live chain or of exported files')
+    .action((file: string | undefined, file2: string | undefined, options: FileOptions) =>
+      file === undefined ? verifyLive(invocation, options) : verifyFiles(invocation, [file, file2], options),
+    );
+  registerExport(evidence, invocation);
   evidence
     .command('log')
     .description('show the signed tree head of the evidence, and the key that its checkpoints are verified with')
@@ -47,7 +56,10 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
 }
 
-async function verify(invocation: Invocation): Promise<void> {
+async function verifyLive(invocation: Invocation, options: FileOptions): Promise<void> {
+  if (options.jwks !== undefined || options.tsaCa !== undefined) {
+    throw usageError('--jwks and --tsa-ca are for exported files: name one.');
+  }
   const progress = new Progress(invocation.io, 'Checking evidence', !invocation.json);
   const result = await verifyChain(await invocation.client(), (done, all) => progress.update(done, all));
   progress.end();

@@ -50,7 +50,10 @@ async function send(deps: RouteDependencies, reply: FastifyReply, asked: ExportA
   const release = longReads(deps).take(asked.accountId);
   try {
     const prepared = await prepareExport(deps, await recordExport(deps, asked));
-    const file = Readable.from(patient(exportFile(deps, prepared), () => file.destroy()), { objectMode: false });
+    const file = Readable.from(
+      patient(exportFile(deps, prepared), () => file.destroy()),
+      { objectMode: false },
+    );
     file.once('close', release);
     file.once('error', (error) => deps.logError(error, `an export of ${asked.accountId} was broken off`));
     return reply.type(MEDIA_TYPES[asked.format]).send(file);

@@ -1,5 +1,5 @@
 import { invalidFields } from '../../core/body-value.ts';
-import { ProblemError } from '../../core/errors.ts';
+import type { ProblemError } from '../../core/errors.ts';
 import { CHAIN_START } from '../../core/evidence.ts';
 import {
   EXPORT_RECEIPT_TYPE,
@@ -16,8 +16,8 @@ import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ENTRIES } from '../../core/limits.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { edgeHashesOf, rootOf } from './tree.ts';
-import { EvidenceContradiction, signedTreeHead } from './tree-heads.ts';
+import { EvidenceContradiction, edgeHashesOf, rootOf } from './tree.ts';
+import { signedTreeHead } from './tree-heads.ts';
 
 /** What is exported, and for whom; `toSeq` is the last entry, null: the export's own. */
 export interface ExportAsked {
@@ -183,7 +183,8 @@ async function readPage(sql: Sql, { account, from, toSeq, format }: PageAsked): 
       from evidence
       where account_id = ${account} and seq >= ${from} and seq <= ${toSeq} order by seq limit ${EXPORT_PAGE_ENTRIES}
     ) e where e.bytes_before < ${EXPORT_PAGE_BYTES}`;
-  if (page === undefined || page.lines === null || page.last === null) throw contradiction(account, from, 'it is missing');
+  if (page === undefined || page.lines === null || page.last === null)
+    throw contradiction(account, from, 'it is missing');
   const end = page.last < toSeq ? separator : '\n';
   return { lines: Buffer.from(page.lines + end), toSeq: page.last };
 }

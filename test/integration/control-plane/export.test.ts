@@ -21,7 +21,11 @@ async function exporter(t: Parameters<typeof nounFixture>[0], entries = 12) {
   if (keys === null) throw new Error('the keys cannot be read');
   const file = async (body: unknown = {}) => {
     const answer = await fixture.app.inject({
-      ...{ method: 'POST', url: PATH, headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } },
+      ...{
+        method: 'POST',
+        url: PATH,
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      },
       payload: JSON.stringify(body),
     });
     return { status: answer.statusCode, type: String(answer.headers['content-type']), text: answer.body };
@@ -42,37 +46,47 @@ async function entriesOf({ sql, person }: NounFixture): Promise<StoredEntry[]> {
     from evidence where account_id = ${person.accountId} order by seq`;
 }
 
-t.test('both formats hold the very texts that were hashed, and a stranger checks them with the keys alone', async (t) => {
-  const fixture = await exporter(t);
-  const lines = await fixture.file({ format: 'ndjson' });
-  t.equal(lines.type, 'application/x-ndjson; charset=utf-8');
-  const stored = await entriesOf(fixture);
-  t.same(lines.text.split('\n').slice(1, -2), stored.map(entryText));
-  t.equal(stored.at(-1)?.kind, 'evidence.exported', 'the last entry is that of the export itself');
-  t.match(JSON.parse(stored.at(-1)?.body ?? ''), {
-    ...{ from_seq: 0, to_seq: stored.length - 1, format: 'ndjson', timestamp: false, exported_by: fixture.keyId },
-  });
-  const verdict = await fixture.check(lines.text);
-  t.match(verdict, {
-    ...{ intact: true, problem: null, entries: stored.length, signature: 'valid' },
-    claims: {
-      ...{ account: fixture.person.accountId, fromSeq: 0, toSeq: stored.length - 1, logSize: stored.length },
-      ...{ root: rootOfLeaves(stored.map(({ hash }) => hash)), last: stored.at(-1)?.hash, issuer: 'https://mandate.example' },
-      exportId: stored.at(-1)?.id,
-    },
-  });
-  const json = await fixture.file();
-  t.equal(json.type, 'application/json; charset=utf-8');
-  t.match(await fixture.check(json.text), { intact: true, entries: stored.length + 1, signature: 'valid' });
-  const { entries, root, size, receipt, ...header } = JSON.parse(json.text) as Record<string, unknown>;
-  t.same((entries as object[]).slice(0, -1), stored.map((entry) => JSON.parse(entryText(entry))));
-  t.same([typeof receipt, size], ['string', stored.length + 1]);
-  t.equal(root, rootOfLeaves((await entriesOf(fixture)).map(({ hash }) => hash)));
-  t.same(Object.keys(header).sort(), [
-    ...['account', 'count', 'edge', 'format', 'from_seq', 'issuer', 'prev', 'to_seq', 'version'],
-  ]);
-  t.same(fixture.errors, []);
-});
+t.test(
+  'both formats hold the very texts that were hashed, and a stranger checks them with the keys alone',
+  async (t) => {
+    const fixture = await exporter(t);
+    const lines = await fixture.file({ format: 'ndjson' });
+    t.equal(lines.type, 'application/x-ndjson; charset=utf-8');
+    const stored = await entriesOf(fixture);
+    t.same(lines.text.split('\n').slice(1, -2), stored.map(entryText));
+    t.equal(stored.at(-1)?.kind, 'evidence.exported', 'the last entry is that of the export itself');
+    t.match(JSON.parse(stored.at(-1)?.body ?? ''), {
+      ...{ from_seq: 0, to_seq: stored.length - 1, format: 'ndjson', timestamp: false, exported_by: fixture.keyId },
+    });
+    const verdict = await fixture.check(lines.text);
+    t.match(verdict, {
+      ...{ intact: true, problem: null, entries: stored.length, signature: 'valid' },
+      claims: {
+        ...{ account: fixture.person.accountId, fromSeq: 0, toSeq: stored.length - 1, logSize: stored.length },
+        ...{
+          root: rootOfLeaves(stored.map(({ hash }) => hash)),
+          last: stored.at(-1)?.hash,
+          issuer: 'https://mandate.example',
+        },
+        exportId: stored.at(-1)?.id,
+      },
+    });
+    const json = await fixture.file();
+    t.equal(json.type, 'application/json; charset=utf-8');
+    t.match(await fixture.check(json.text), { intact: true, entries: stored.length + 1, signature: 'valid' });
+    const { entries, root, size, receipt, ...header } = JSON.parse(json.text) as Record<string, unknown>;
+    t.same(
+      (entries as object[]).slice(0, -1),
+      stored.map((entry) => JSON.parse(entryText(entry))),
+    );
+    t.same([typeof receipt, size], ['string', stored.length + 1]);
+    t.equal(root, rootOfLeaves((await entriesOf(fixture)).map(({ hash }) => hash)));
+    t.same(Object.keys(header).sort(), [
+      ...['account', 'count', 'edge', 'format', 'from_seq', 'issuer', 'prev', 'to_seq', 'version'],
+    ]);
+    t.same(fixture.errors, []);
+  },
+);
 
 t.test('every range checks alone against its root, whatever begins before it', async (t) => {
   const fixture = await exporter(t, 9);
@@ -98,7 +112,7 @@ t.test('pages of long entries join without a seam', async (t) => {
   for (let i = 0; i < 40; i++) await fixture.mandate({ counterparties, activate: false });
   for (const format of ['json', 'ndjson'] as const) {
     const { text } = await fixture.file({ format });
-    t.ok(text.length > 2 * 1024 * 1024, 'several pages');
+    t.ok(Buffer.byteLength(text) > 2 * 1024 * 1024, 'several pages');
     t.match(await fixture.check(text), { intact: true, signature: 'valid' });
   }
 });
@@ -141,34 +155,37 @@ t.test('an account exports its own chain only, one file at a time, also signed i
   t.equal((await fixture.file()).status, 200, 'and the turn is given back');
 });
 
-t.test('without a timestamping authority the receipt says why there is none; a token is bound by the receipt', async (t) => {
-  const fixture = await exporter(t, 1);
-  t.match((await fixture.check((await fixture.file({ timestamp: true })).text)).claims, {
-    timestampSha256: null,
-    timestampProblem: /No timestamping authority/,
-  });
-  const asked: object[] = [];
-  const timestamps = {
-    timestampNow: async (head: object) => {
-      asked.push(head);
-      const timestamp = { token: Buffer.from('a token'), genTime: '', tsa: '', trusted: true, ...head };
-      return { timestamp, why: null } as never;
-    },
-  };
-  Object.assign(fixture.deps, { timestamps });
-  const { text } = await fixture.file({ timestamp: true });
-  const verdict = await fixture.check(text);
-  t.match(verdict, { intact: true, trailer: { timestamp: Buffer.from('a token').toString('base64') } });
-  t.match(asked, [{ accountId: fixture.person.accountId, size: verdict.claims?.size, root: verdict.claims?.root }]);
-  t.match(await fixture.check(text.replace(/"timestamp":"[^"]+"/, '"timestamp":"YQ=="')), {
-    problem: { problem: 'the timestamp is not the one that was signed' },
-  });
-});
+t.test(
+  'without a timestamping authority the receipt says why there is none; a token is bound by the receipt',
+  async (t) => {
+    const fixture = await exporter(t, 1);
+    t.match((await fixture.check((await fixture.file({ timestamp: true })).text)).claims, {
+      timestampSha256: null,
+      timestampProblem: /No timestamping authority/,
+    });
+    const asked: object[] = [];
+    const timestamps = {
+      timestampNow: async (head: object) => {
+        asked.push(head);
+        const timestamp = { token: Buffer.from('a token'), genTime: '', tsa: '', trusted: true, ...head };
+        return { timestamp, why: null } as never;
+      },
+    };
+    Object.assign(fixture.deps, { timestamps });
+    const { text } = await fixture.file({ timestamp: true });
+    const verdict = await fixture.check(text);
+    t.match(verdict, { intact: true, trailer: { timestamp: Buffer.from('a token').toString('base64') } });
+    t.match(asked, [{ accountId: fixture.person.accountId, size: verdict.claims?.size, root: verdict.claims?.root }]);
+    t.match(await fixture.check(text.replace(/"timestamp":"[^"]+"/, '"timestamp":"YQ=="')), {
+      problem: { problem: 'the timestamp is not the one that was signed' },
+    });
+  },
+);
 
 t.test('a client that goes away in the middle ends the export, and one that comes back gets all', async (t) => {
   const fixture = await exporter(t, 0);
-  const counterparties = Array.from({ length: 800 }, (_, i) => `${i} ${'x'.repeat(60)}`);
-  for (let i = 0; i < 150; i++) await fixture.mandate({ counterparties, activate: false });
+  const counterparties = Array.from({ length: 300 }, (_, i) => `${i} ${'ö'.repeat(100)}`);
+  for (let i = 0; i < 60; i++) await fixture.mandate({ counterparties, activate: false });
   await fixture.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = fixture.app.server.address() as AddressInfo;
   await new Promise<void>((resolve, reject) => {
