@@ -3,10 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
 import { seedKey } from '../../../bench/seed.ts';
+import { openApiDocument } from '../../../control-plane/api/openapi-document.ts';
 import { entryText, type StoredEntry } from '../../../core/evidence.ts';
 import { ExportCheck, type ExportVerdict } from '../../../core/export-check.ts';
 import { readJwks } from '../../../core/jwk.ts';
 import { rootOfLeaves } from '../../../core/merkle.ts';
+import { answersAs } from '../../openapi-answers.ts';
 import { at, textAt } from './admin-fixture.ts';
 import { fieldsOf, type NounFixture, nounFixture, problemOf } from './noun-fixture.ts';
 
@@ -77,6 +79,12 @@ t.test(
       },
     });
     const json = await fixture.file();
+    const document = openApiDocument('https://mandate.example');
+    for (const { status, type, text } of [lines, json]) {
+      const headers = { 'content-type': type, 'x-request-id': 'x', 'x-ratelimit-limit': 1, 'x-ratelimit-remaining': 1 };
+      const given = { status, headers: { ...headers, 'x-ratelimit-reset': 1 }, body: text };
+      t.same(answersAs(document, 'POST', PATH, given), []);
+    }
     t.equal(json.type, 'application/json; charset=utf-8');
     t.match(await fixture.check(json.text), { intact: true, entries: stored.length + 1, signature: 'valid' });
     const { entries, root, size, receipt, ...header } = JSON.parse(json.text) as Record<string, unknown>;
