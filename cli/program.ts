@@ -9,6 +9,7 @@ import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
 import { registerNotifications } from './commands/notifications.ts';
 import { registerProcesses } from './commands/processes.ts';
+import { registerReconcile } from './commands/reconcile.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
@@ -78,6 +79,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerTools(program, invocation);
   registerKeys(program, invocation);
   registerEscalations(program, invocation);
+  registerReconcile(program, invocation);
   registerEvidence(program, invocation);
   program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
   registerRelyingParty(program, invocation);

@@ -41,6 +41,7 @@ export const EVIDENCE_KINDS = [
   'key.revoked',
   'decision',
   'outcome',
+  'outcome.settled',
   'consumption.booked',
   'consumption.refused',
   'consumption.lapsed',

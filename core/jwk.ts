@@ -43,22 +43,30 @@ function thumbprint(x: string, y: string): string {
 }
 
 /**
- * The key in a JWK, or null where it is not one that {@link publicJwk} could have made.
+ * The members of a JWK, or null where they are not what {@link publicJwk} could have made.
  *
  * Every member is there and no other, so nothing private either; coordinates have their full length and one spelling;
- * the point is on the curve; `kid` is the thumbprint, so that a key cannot be published under the name of another.
+ * `kid` is the thumbprint, so that a key cannot be published under the name of another. Whether the point is on the
+ * curve is for the engine to say that imports it.
  */
-export function readPublicJwk(jwk: JsonObject): ReadKey | null {
+export function readJwkMembers(jwk: JsonObject): PublicJwk | null {
   if (jwk.size !== MEMBERS.size || !jwk.keys().every((name) => MEMBERS.has(name))) return null;
   if (jwk.get('kty') !== 'EC' || jwk.get('crv') !== 'P-256') return null;
   if (jwk.get('alg') !== 'ES256' || jwk.get('use') !== 'sig') return null;
   const [x, y] = [jwk.get('x'), jwk.get('y')];
   if (!isCoordinate(x) || !isCoordinate(y)) return null;
   const kid = thumbprint(x, y);
-  if (jwk.get('kid') !== kid) return null;
+  return jwk.get('kid') === kid ? { kty: 'EC', crv: 'P-256', x, y, kid, alg: 'ES256', use: 'sig' } : null;
+}
+
+/** The key in a JWK, or null where it is not one that {@link publicJwk} could have made: its point is on the curve. */
+export function readPublicJwk(jwk: JsonObject): ReadKey | null {
+  const members = readJwkMembers(jwk);
+  if (members === null) return null;
+  const { kty, crv, x, y, kid } = members;
   try {
     // OpenSSL refuses coordinates that are not below the prime, and points that are not on the curve.
-    return { kid, key: createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' }) };
+    return { kid, key: createPublicKey({ key: { kty, crv, x, y }, format: 'jwk' }) };
   } catch {
     return null;
   }
@@ -74,14 +82,23 @@ function isCoordinate(node: JsonNode | undefined): node is string {
  * A set that is not understood as a whole is not used in part. Source: RFC 7517 §5.
  */
 export function readJwks(bytes: Uint8Array): ReadonlyMap<string, KeyObject> | null {
-  const set = parsed(bytes);
+  return keySet(parsed(bytes), (jwk) => readPublicJwk(jwk)?.key ?? null);
+}
+
+/** The same of a set that was parsed already, as members for an engine to import: nothing says yet that it can. */
+export function readJwksMembers(set: JsonNode): ReadonlyMap<string, PublicJwk> | null {
+  return keySet(set, readJwkMembers);
+}
+
+function keySet<K>(set: JsonNode, read: (jwk: JsonObject) => K | null): Map<string, K> | null {
   const list = isJsonObject(set) && set.size === 1 ? set.get('keys') : null;
   if (!Array.isArray(list)) return null;
-  const keys = new Map<string, KeyObject>();
+  const keys = new Map<string, K>();
   for (const jwk of list as readonly JsonNode[]) {
-    const read = isJsonObject(jwk) ? readPublicJwk(jwk) : null;
-    if (read === null || keys.has(read.kid)) return null;
-    keys.set(read.kid, read.key);
+    const key = isJsonObject(jwk) ? read(jwk) : null;
+    const kid = isJsonObject(jwk) ? jwk.get('kid') : null;
+    if (key === null || typeof kid !== 'string' || keys.has(kid)) return null;
+    keys.set(kid, key);
   }
   return keys;
 }

@@ -12,8 +12,12 @@ import { CREDENTIAL_MAX_CHARACTERS, JWS_MAX_CHARACTERS } from './limits.ts';
 const TOKENS = {
   /** The token of a decision (contract §9). */
   'mat+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** The seal of a dossier (contract §10, docs/design/0016-dossier.md). */
+  'dossier+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** A signed tree head of an account's evidence (core/tree-head.ts). */
   'sth+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** The receipt of an export of evidence (core/evidence-export.ts). */
+  'evidence-export+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** A W3C verifiable credential (Securing Verifiable Credentials using JOSE and COSE, §3.1.1). */
   'vc+jwt': { cty: 'vc', maxCharacters: CREDENTIAL_MAX_CHARACTERS },
 } as const satisfies Record<string, { readonly cty: string | null; readonly maxCharacters: number }>;
@@ -82,6 +86,40 @@ function signingInput({ typ, kid }: JwsHeader, payload: string): string {
  * identity. Who it is for and until when is the reader's of its claims. Source: RFC 7515 §5.2, RFC 8725, contract §9.
  */
 export function checkJws(token: string, typ: JwsType, keyOf: (kid: string) => KeyObject | null): JwsReading {
+  const parts = readJwsParts(token, typ);
+  if (!parts.ok) return parts;
+  const key = keyOf(parts.kid);
+  if (key === null || !isP256(key)) return refused('key_unknown');
+  return isEs256(parts.input, parts.signature, key) ? readingOf(parts) : refused('signature');
+}
+
+/**
+ * As {@link checkJws}, with an engine that takes its time: it tells whether the signature holds, null for no such key.
+ *
+ * For Web Crypto, which browsers have as well.
+ */
+export async function checkJwsWith(
+  token: string,
+  typ: JwsType,
+  verifies: (kid: string, input: Uint8Array, signature: Uint8Array) => Promise<boolean | null>,
+): Promise<JwsReading> {
+  const parts = readJwsParts(token, typ);
+  if (!parts.ok) return parts;
+  const holds = await verifies(parts.kid, parts.input, parts.signature);
+  if (holds === null) return refused('key_unknown');
+  return holds ? readingOf(parts) : refused('signature');
+}
+
+interface JwsParts {
+  readonly ok: true;
+  readonly kid: string;
+  readonly input: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly body: Uint8Array;
+}
+
+/** The parts of a token of this type, before anybody looks at its signature. */
+function readJwsParts(token: string, typ: JwsType): JwsParts | (JwsReading & { readonly ok: false }) {
   const { cty, maxCharacters } = TOKENS[typ];
   if (token.length > maxCharacters) return refused('too_long');
   const parts = token.split('.', 4);
@@ -94,12 +132,15 @@ export function checkJws(token: string, typ: JwsType, keyOf: (kid: string) => Ke
   const kid = header.get('kid');
   if (typeof kid !== 'string' || !KID.test(kid)) return refused('key_unknown');
   if (header.size !== (cty === null ? 3 : 4) || (cty !== null && header.get('cty') !== cty)) return refused('header');
-  const key = keyOf(kid);
-  if (key === null || !isP256(key)) return refused('key_unknown');
-  const input = Buffer.from(token.slice(0, token.lastIndexOf('.')));
-  if (!isEs256(input, signature, key)) return refused('signature');
+  // All three parts are base64url by now, so that one unit is one byte.
+  const input = new TextEncoder().encode(token.slice(0, token.lastIndexOf('.')));
+  return { ok: true, kid, input, signature, body };
+}
+
+function readingOf({ kid, body }: JwsParts): JwsReading {
   const payload = objectOf(body);
-  return payload === null ? refused('payload') : { ok: true, kid, payload, text: body.toString('utf8') };
+  if (payload === null) return refused('payload');
+  return { ok: true, kid, payload, text: new TextDecoder().decode(body) };
 }
 
 /** Whether `signature` (r and s in 32 bytes each, both in 1..n-1) is one of ES256 over `input`. */
@@ -108,11 +149,11 @@ export function isEs256(input: Uint8Array, signature: Uint8Array, key: KeyObject
   return verify(HASH, input, { key, dsaEncoding: 'ieee-p1363' }, signature);
 }
 
-function refused(problem: JwsProblem): JwsReading {
+function refused(problem: JwsProblem): JwsReading & { readonly ok: false } {
   return { ok: false, problem };
 }
 
-function objectOf(bytes: Buffer): JsonObject | null {
+function objectOf(bytes: Uint8Array): JsonObject | null {
   try {
     const node = parseStrictJson(bytes);
     return isJsonObject(node) ? node : null;

@@ -8,6 +8,7 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   key: 'API key',
   whk: 'webhook',
   dlv: 'delivery',
+  rcp: 'receipt',
 };
 
 /**

@@ -4,6 +4,7 @@ import {
   denialCodesAnswer,
   echoAnswer,
   escalationAnswer,
+  evidenceExportAnswer,
   executionAnswer,
   gatewayDeny,
   gatewayEscalate,
@@ -25,6 +26,7 @@ import {
 import { actionInput, verifyBody } from '../../core/verify-request.ts';
 import { consumptionBody } from '../consumptions/routes.ts';
 import { presentBody } from '../custody/routes.ts';
+import { exportBody } from '../evidence/export-routes.ts';
 import { executionBody } from '../executions/routes.ts';
 import { sandboxAnswerInput, sandboxMandateInput, sandboxPresentationInput } from '../sandbox/input.ts';
 
@@ -50,6 +52,8 @@ export const DOCUMENT_SCHEMAS = {
   ExecutionAnswer: executionAnswer,
   MandateStatus: mandateStatusAnswer,
   TreeHead: treeHeadAnswer,
+  EvidenceExportRequest: exportBody,
+  EvidenceExport: evidenceExportAnswer,
   Escalation: escalationAnswer,
   DenialCodes: denialCodesAnswer,
   SandboxMandateRequest: sandboxMandateInput,

@@ -6,6 +6,7 @@ import { DENIAL_CODE_TABLE } from './denial-codes.ts';
 import type { SchemaName } from './document-schemas.ts';
 import { exampleSecret, IDS } from './example-facts.ts';
 import * as examples from './examples.ts';
+import { EXPORT } from './export-operation.ts';
 import { type Access, DOCUMENT_METHODS, type Examples, type Operation, type Parameter } from './operation.ts';
 
 const PUBLIC: Access = { kind: 'public' };
@@ -453,4 +454,12 @@ const SERVICE: readonly Operation[] = [
 ];
 
 /** Every operation of the public API, the gateway path among them. */
-export const OPERATIONS: readonly Operation[] = [...DECIDING, ...BOOKING, ...LOG, ...SANDBOX, GATEWAY, ...SERVICE];
+export const OPERATIONS: readonly Operation[] = [
+  ...DECIDING,
+  ...BOOKING,
+  ...LOG,
+  EXPORT,
+  ...SANDBOX,
+  GATEWAY,
+  ...SERVICE,
+];

@@ -6,7 +6,7 @@ import { indexDecisions } from './index-decisions.ts';
 import type { Job, JobsCore } from './job.ts';
 import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
-import { sweepReservations } from './sweep-reservations.ts';
+import { sweepReservations, sweepSettled } from './sweep-reservations.ts';
 import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
@@ -27,6 +27,7 @@ const JOBS: readonly TimedJob[] = [
   { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
   { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
   { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
+  { name: 'sweep settled outcomes', intervalMs: INTERVAL_MS, run: sweepSettled },
   { name: 'lapse authorisations', intervalMs: INTERVAL_MS, run: lapseAuthorisations },
   { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
