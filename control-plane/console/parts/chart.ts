@@ -84,12 +84,14 @@ export function barChart(caption: string, tone: ChartTone, rows: readonly BarRow
 <td class="stretch" aria-hidden="true"><svg height="10"><rect class="${tone}" x="0" y="0" height="10" rx="2"
 width="${((Math.max(0, amount) / most) * 100).toFixed(2)}%"/></svg></td></tr>`,
   );
-  return html`<div class="chart"><table class="bars"><caption>${caption}</caption><tbody>${items}</tbody></table></div>`;
+  return html`<div class="chart"><table class="bars"><caption>${caption}</caption>
+<tbody>${items}</tbody></table></div>`;
 }
 
 function legendOf({ series }: ColumnChart): Fragment {
   if (series.length < 2) return null;
-  return html`<div class="legend">${series.map(({ label, tone }) => html`<span class="${tone}">${label}</span>`)}</div>`;
+  const items = series.map(({ label, tone }) => html`<span class="${tone}">${label}</span>`);
+  return html`<div class="legend">${items}</div>`;
 }
 
 function columnsOf({ series, points, format, beside = false }: ColumnChart, top: number): Fragment {
