@@ -93,7 +93,8 @@ for (let round = 0; round < rounds; round++) {
       const rate = await checkOnce();
       exported.push(one);
       checked.push(rate);
-      const figures = `${Math.round(one.rate)} entries/s, ${one.cpu.toFixed(1)} µs of CPU an entry, ${one.mib.toFixed(0)} MiB`;
+      const spent = `${one.cpu.toFixed(1)} µs of CPU an entry, ${one.mib.toFixed(0)} MiB`;
+      const figures = `${Math.round(one.rate)} entries/s, ${spent}`;
       console.log(
         `round ${round + 1}, ${format}, ${way}: ${figures}; checked at ${Math.round(rate)} entries/s and core`,
       );

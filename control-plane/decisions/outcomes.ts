@@ -13,7 +13,8 @@ interface OutcomeContext {
  *
  * Told twice it changes nothing the second time. An outcome that is known later than it was given up on still counts
  * (unknown → booked or released), unless a person has settled it meanwhile: then it is recorded where it says
- * otherwise, and what the person said stands. A receipt that reserves nothing (any more) is settled already, and so written.
+ * otherwise, and what the person said stands. A receipt that reserves nothing (any more) is settled
+ * already, and so written.
  * Source: contract §7 "Booking", docs/design/0018-a-person-settles-for-good.md.
  */
 export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): boolean {
