@@ -1,5 +1,5 @@
-import { type Claims, entryName } from './dossier-claims.ts';
 import { type Dossier, type DossierEntry, entriesOf } from './dossier.ts';
+import { type Claims, entryName } from './dossier-claims.ts';
 import { CHAIN_START, entryHash } from './evidence.ts';
 import { canonicalize } from './jcs.ts';
 import { verifyInclusion } from './merkle-noble.ts';
@@ -15,7 +15,8 @@ export function checkEntries(dossier: Dossier, head: TreeOfEntries | null, claim
   for (const one of entriesOf(dossier)) {
     const problem = hashProblem(one);
     if (problem !== null) claims.failed('entry', `${entryName(one)} ${problem}`);
-    else if (head === null) claims.unknown('entry', `${entryName(one)} is unchanged, but there is no tree to find it in.`);
+    else if (head === null)
+      claims.unknown('entry', `${entryName(one)} is unchanged, but there is no tree to find it in.`);
     else checkInclusion(one, head, claims);
   }
   checkChain(dossier, claims);

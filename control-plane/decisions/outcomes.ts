@@ -22,7 +22,7 @@ export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): 
   const { head } = facts;
   moveAmount(context, reservation, outcome);
   recording.settle(head, reservation.receiptId, outcome.outcome);
-  recording.outcome(head, outcomeText(reservation, outcome));
+  recording.outcome(head, reservation.receiptId, outcomeText(reservation, outcome));
   recording.outcomes.push(outcome.outcome);
   if (outcome.outcome === 'unknown') reservation.state = 'unknown';
   else facts.reservations.delete(reservation.receiptId);
