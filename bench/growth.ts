@@ -61,7 +61,8 @@ async function fillEvidence(sql: Sql, account: SeededAccount, count: number): Pr
         v_from := least(v_from + v_chunk, p_count);
         commit;
       end loop;
-      update account_heads set size = p_count, hash = v_prev where account_id = p_account;
+      update account_heads set size = p_count, hash = v_prev, edge = evidence_grow_tree(p_account, p_count)
+      where account_id = p_account;
     end $$`);
   const parts = ['evidence', ...Array.from({ length: 8 }, (_, i) => `evidence_p${i}`)];
   for (const part of parts) await sql.unsafe(`alter table ${part} disable trigger evidence_chain`);

@@ -145,7 +145,27 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
   if (forProcess === 'control-plane' || forProcess === 'proxy') {
     required('internalSecret', 'proxies and control planes must share one; make it with: openssl rand -hex 32');
   }
+  if (forProcess === 'control-plane' || forProcess === 'up') problems.push(...publishing(config));
   problems.push(...plaintext(forProcess, config), ...socketTooLong(config));
+  return problems;
+}
+
+/** Timestamps and witnesses: what one setting says that another one does not bear out. */
+function publishing({ tsaUrl, tsaMode, tsaCaFile, witnessUrls, witnessKeys }: Config): string[] {
+  const problems: string[] = [];
+  if (tsaUrl === null && tsaMode !== null && tsaMode !== 'off') {
+    problems.push(`${SETTINGS.tsaMode.env} is ${tsaMode}, and ${SETTINGS.tsaUrl.env} is not set: name an authority.`);
+  }
+  if (tsaMode === 'required' && tsaCaFile === null) {
+    problems.push(`${SETTINGS.tsaCaFile.env} is not set: a required timestamp must come from somebody you trust.`);
+  }
+  const [urls, keys] = [witnessUrls?.length ?? 0, witnessKeys?.length ?? 0];
+  if (urls !== keys) {
+    const both = `${SETTINGS.witnessUrls.env} names ${urls} witnesses and ${SETTINGS.witnessKeys.env} ${keys}`;
+    problems.push(`${both}: give one key for each, in the same order.`);
+  }
+  const names = new Set(witnessKeys?.map(({ name }) => name));
+  if (names.size !== keys) problems.push(`${SETTINGS.witnessKeys.env} names a witness twice: each has its own name.`);
   return problems;
 }
 

@@ -12,7 +12,9 @@ import {
   sharedSecret,
   text,
   url,
+  urlList,
   wholeNumber,
+  witnessKeyList,
 } from './setting.ts';
 
 const SECRET = { secret: true } as const;
@@ -216,6 +218,55 @@ export const SETTINGS = {
     'info',
     ['up', 'control-plane', 'proxy', 'migrate'],
     'The least severe log lines that are written; `mandate up` writes from warn on unless this is set.',
+  ),
+  tsaUrl: setting(
+    'MANDATE_TSA_URL',
+    url('http:', 'https:'),
+    null,
+    ['up', 'control-plane'],
+    'Timestamping authority (RFC 3161 over HTTP) that tree heads are timestamped by.',
+  ),
+  tsaMode: setting(
+    'MANDATE_TSA_MODE',
+    oneOf(['off', 'best-effort', 'required']),
+    null,
+    ['up', 'control-plane'],
+    'Whether an export that asks for a timestamp fails without one; best-effort where MANDATE_TSA_URL is set, else off.',
+  ),
+  tsaCaFile: setting(
+    'MANDATE_TSA_CA_FILE',
+    path,
+    null,
+    ['up', 'control-plane'],
+    'PEM file with the certificates that may issue the one of the timestamping authority; without it any may.',
+  ),
+  tsaTimeoutMs: setting(
+    'MANDATE_TSA_TIMEOUT_MS',
+    milliseconds,
+    '5000',
+    ['up', 'control-plane'],
+    'How long the timestamping authority or a witness may take to answer.',
+  ),
+  publishIntervalMs: setting(
+    'MANDATE_PUBLISH_INTERVAL_MS',
+    wholeNumber(1_000, 86_400_000, 'ms'),
+    '600000',
+    ['up', 'control-plane'],
+    "How often an account's new tree head is timestamped and shown to the witnesses.",
+  ),
+  witnessUrls: setting(
+    'MANDATE_WITNESS_URLS',
+    urlList,
+    null,
+    ['up', 'control-plane'],
+    'Submission prefixes of witnesses (C2SP tlog-witness), comma-separated, that cosign tree heads.',
+  ),
+  witnessKeys: setting(
+    'MANDATE_WITNESS_KEYS',
+    witnessKeyList,
+    null,
+    ['up', 'control-plane'],
+    'The verifier keys of these witnesses in the same order, comma-separated: `name+id+base64`.',
   ),
   token: setting(
     'MANDATE_TOKEN',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { NOTE_SIGNATURE, readVerifierKey, type VerifierKey } from '../core/signed-note.ts';
 
 /** The processes that settings belong to. */
 export const PROCESSES = ['up', 'control-plane', 'proxy', 'migrate', 'cli'] as const;
@@ -80,6 +81,38 @@ export function url(...schemes: string[]): Kind<string> {
     expects: `a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`,
     unit: 'URL',
   };
+}
+
+const LIST_MAX = 16;
+
+/** Absolute HTTP URLs without user, query and fragment, comma-separated; a slash at the end is left away. */
+export const urlList: Kind<readonly string[]> = {
+  schema: z
+    .string()
+    .transform((value) => value.split(',').map((part) => part.trim().replace(/\/+$/, '')))
+    .pipe(z.array(z.string().refine(isPrefix)).min(1).max(LIST_MAX)),
+  expects: `a comma-separated list of at most ${LIST_MAX} URLs (http:// or https://) without user, query and fragment`,
+  unit: 'URLs',
+};
+
+/** Verifier keys of witnesses (C2SP signed-note vkeys of type 0x04), comma-separated. */
+export const witnessKeyList: Kind<readonly VerifierKey[]> = {
+  schema: z
+    .string()
+    .transform((value) => value.split(',').map((part) => readVerifierKey(part.trim())))
+    .pipe(z.array(z.custom<VerifierKey>(isWitnessKey)).min(1).max(LIST_MAX)),
+  expects: `a comma-separated list of at most ${LIST_MAX} verifier keys (name+id+base64) of cosignature type`,
+  unit: 'keys',
+};
+
+function isWitnessKey(key: unknown): boolean {
+  return typeof key === 'object' && key !== null && 'type' in key && key.type === NOTE_SIGNATURE.cosignature;
+}
+
+function isPrefix(value: string): boolean {
+  if (!hasScheme(value, ['http:', 'https:'])) return false;
+  const { username, password, search, hash } = new URL(value);
+  return [username, password, search, hash].every((part) => part === '');
 }
 
 /** `redis://` or `rediss://` (TLS), with user, password and the number of a database where there are any. */

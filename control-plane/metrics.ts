@@ -1,6 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvidenceKind } from '../core/evidence.ts';
 import type { DecisionMetrics, FactsSource } from './decisions/account-facts.ts';
+import type { TimestampResult } from './timestamps/timestamps.ts';
+import type { CosignatureResult } from './witnesses/cosignatures.ts';
 
 /** From 100 µs, so that one commit on a fast disk can be told from ten. */
 const DURATION_BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -61,8 +63,43 @@ export class ControlPlaneMetrics implements DecisionMetrics {
     registers: [this.registry],
   });
 
+  readonly #timestamps = new Counter({
+    name: 'mandate_timestamps_total',
+    help: 'Attempts to have a tree head timestamped (RFC 3161) by how they ended',
+    labelNames: ['result'] as const,
+    registers: [this.registry],
+  });
+  readonly #cosignatures = new Counter({
+    name: 'mandate_witness_cosignatures_total',
+    help: 'Attempts to have a tree head cosigned by a witness by how they ended',
+    labelNames: ['result'] as const,
+    registers: [this.registry],
+  });
+  /** When the last of each was stored by this process, by the monotonic clock. */
+  #timestampAt: number | null = null;
+  #cosignatureAt: number | null = null;
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    this.#age('mandate_timestamp_age_seconds', 'Since this process stored a timestamp', () => this.#timestampAt);
+    this.#age('mandate_witness_cosignature_age_seconds', 'Since this process stored a cosignature', () => {
+      return this.#cosignatureAt;
+    });
+  }
+
+  /** A gauge of the seconds since a moment; it has no value before the first. */
+  #age(name: string, help: string, at: () => number | null): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        const moment = at();
+        // A gauge begins with 0, which would say that there was one just now.
+        if (moment === null) this.remove();
+        else this.set((performance.now() - moment) / 1000);
+      },
+    });
   }
 
   decision(path: 'gateway' | 'verify', decision: 'allow' | 'deny' | 'escalate', code: string): void {
@@ -98,6 +135,16 @@ export class ControlPlaneMetrics implements DecisionMetrics {
 
   rateLimited(rateClass: 'verify' | 'management'): void {
     this.#limited.inc({ class: rateClass });
+  }
+
+  timestamp(result: TimestampResult): void {
+    this.#timestamps.inc({ result });
+    if (result === 'stored') this.#timestampAt = performance.now();
+  }
+
+  cosignature(result: CosignatureResult): void {
+    this.#cosignatures.inc({ result });
+    if (result === 'stored') this.#cosignatureAt = performance.now();
   }
 
   /** Adds the gauges that are read when somebody scrapes; one that cannot be read is left out of that scrape. */

@@ -36,6 +36,7 @@ export const PROBLEMS = {
   target_invalid_answer: [502, 'The target answered with something that cannot be passed on'],
   outcome_unknown: [502, 'The outcome of the first request is not known'],
   not_decidable: [503, 'Nothing was decided'],
+  timestamp_unavailable: [503, 'No timestamp could be had'],
   overloaded: [503, 'Too much work is waiting'],
   target_timeout: [504, 'The target did not answer in time'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;

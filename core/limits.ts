@@ -232,3 +232,42 @@ export const TRUST_FILE_MAX_BYTES = 1024 * 1024;
 export const TRUST_KEYS_MAX = 64;
 /** An outcome told so long after its decision is found through the table of late ones; others lie close behind it. */
 export const OUTCOME_LATE_MS = 1_000;
+// Timestamps.
+/** A timestamp token with the certificates of a long path and a large RSA key has 10 KiB. */
+export const TIMESTAMP_TOKEN_MAX_BYTES = 64 * 1024;
+/** Nesting of DER: a token has about fifteen levels. */
+export const DER_DEPTH_MAX = 40;
+/** Values in one DER document: a token with a whole path has some hundreds. */
+export const DER_NODES_MAX = 5_000;
+/** A certificate of two to four KiB is usual. */
+export const CERTIFICATE_MAX_BYTES = 16 * 1024;
+/** Certificates that come with a token; a path needs three or four. */
+export const TOKEN_CERTIFICATES_MAX = 16;
+/** Certificates of one path, both ends included. */
+export const CERTIFICATE_PATH_MAX = 8;
+/** Signatures that are checked to find a path: certificates of a stranger may issue each other in circles. */
+export const CERTIFICATE_SIGNATURES_MAX = 32;
+/** Certificates of a trust file: all authorities a court may ask for, and few enough to look through. */
+export const TRUST_ANCHORS_MAX = 64;
+/** Shorter RSA keys are not accepted for what must hold for years; longer ones only cost time. */
+export const RSA_MODULUS_MIN_BITS = 2048;
+export const RSA_MODULUS_MAX_BITS = 8192;
+/** How far the time of a timestamp may be from the clock here when it comes: clocks differ, an answer takes a moment. */
+export const TIMESTAMP_CLOCK_TOLERANCE_MS = 5 * 60_000;
+/** Timestamps that one control plane asks for at once. */
+export const TIMESTAMP_CONNECTIONS_MAX = 8;
+// Publishing tree heads.
+/** Accounts that are looked at together for a head that moved; then the next ones. */
+export const PUBLISH_ACCOUNTS = 500;
+/** Heads published at once to one publisher; a process that stops waits for them. */
+export const PUBLISH_AT_ONCE = 4;
+/** How much longer than the exchanges may take nobody else publishes what one control plane began to. */
+export const PUBLISH_CLAIM_MARGIN_MS = 60_000;
+/** The pause after a failure: somebody else's service is not to be pressed. */
+export const PUBLISH_RETRY_MS = 60_000;
+/** Connections to one witness: as many as heads are published at once. */
+export const WITNESS_CONNECTIONS_MAX = PUBLISH_AT_ONCE;
+/** An answer of a witness: a few signature lines, post-quantum ones included. */
+export const WITNESS_ANSWER_MAX_BYTES = 64 * 1024;
+/** Hashes of a consistency proof (C2SP tlog-witness). */
+export const CONSISTENCY_PROOF_MAX = 63;

@@ -1,6 +1,10 @@
 /** The hash of a tree without leaves: SHA-256 of nothing (RFC 6962 §2.1). */
 export const EMPTY_ROOT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
+/** Levels of a tree that one tile spans (C2SP tlog-tiles), and the hashes of a full one. */
+export const TILE_HEIGHT = 8;
+export const TILE_WIDTH = 256;
+
 /** SHA-256(0x01 || left || right) of two hashes (RFC 6962 §2.1); hashes are 64 hex digits, lower case. */
 export type NodeHash = (left: string, right: string) => string;
 
@@ -120,6 +124,11 @@ export function edgeHashes(edge: RightEdge | null): string[] {
   const hashes: string[] = [];
   for (let one = edge; one !== null; one = one.rest) hashes.push(one.hash);
   return hashes.reverse();
+}
+
+/** The hashes that stand one behind the other in a text of hex. */
+export function hashesOf(hex: string): string[] {
+  return hex.match(/.{64}/g) ?? [];
 }
 
 /** The edge of a tree of `size` leaves from {@link edgeHashes}; throws RangeError where they cannot be of that size. */

@@ -28,7 +28,8 @@ AS $function$
 declare
   v_now timestamptz;
 begin
-  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at), h.revision)) into heads
+  select json_agg(json_build_array(h.account_id, h.size, encode(h.hash, 'hex'), epoch_ms(h.at), h.revision,
+    encode(h.edge, 'hex'))) into heads
   from (
     select * from account_heads where account_id = any (list_of(p_accounts)) order by account_id for no key update
   ) h;
@@ -207,6 +208,34 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.evidence_grow_tree(p_account text, p_size bigint)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_edge bytea := '';
+  v_at bigint := 0;
+  v_unit bigint := 256;
+begin
+  for v_level in 1 .. 6 loop
+    exit when v_unit > p_size;
+    insert into evidence_subtrees (account_id, level, index, hash)
+    select p_account, v_level, n, merkle_fold(evidence_tile(p_account, v_level - 1, n * 256, 256))
+    from generate_series(coalesce((select max(s.index) + 1 from evidence_subtrees s
+      where s.account_id = p_account and s.level = v_level), 0), p_size / v_unit - 1) n;
+    v_unit := v_unit * 256;
+  end loop;
+  for v_bit in reverse 62 .. 0 loop
+    continue when p_size & (1::bigint << v_bit) = 0;
+    v_edge := v_edge || merkle_fold(
+      evidence_tile(p_account, v_bit / 8, v_at >> (v_bit / 8 * 8), 1 << (v_bit % 8)));
+    v_at := v_at + (1::bigint << v_bit);
+  end loop;
+  return v_edge;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.evidence_is_append_only()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -227,6 +256,46 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.evidence_subtree_is_of_entries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_added record;
+  v_below bytea;
+begin
+  for v_added in select a.account_id, a.level, a.index, a.hash from added a loop
+    v_below := evidence_tile(v_added.account_id, v_added.level - 1, v_added.index * 256, 256);
+    if octet_length(v_below) <> 8192 or merkle_fold(v_below) <> v_added.hash then
+      raise exception 'evidence refused: subtree % of level % of account % is not the root of what is below it',
+        v_added.index, v_added.level, v_added.account_id using errcode = 'integrity_constraint_violation';
+    end if;
+  end loop;
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.evidence_tile(p_account text, p_level integer, p_from bigint, p_width integer)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_hashes bytea;
+begin
+  if p_level = 0 then
+    select string_agg(e.hash, ''::bytea order by e.seq) into v_hashes from evidence e
+    where e.account_id = p_account and e.seq >= p_from and e.seq < p_from + p_width;
+  else
+    select string_agg(s.hash, ''::bytea order by s.index) into v_hashes from evidence_subtrees s
+    where s.account_id = p_account and s.level = p_level and s.index >= p_from and s.index < p_from + p_width;
+  end if;
+  return coalesce(v_hashes, '');
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.facts_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -243,6 +312,23 @@ CREATE OR REPLACE FUNCTION public.list_of(joined text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select string_to_array(joined, E'\x1f') $function$
+;
+
+CREATE OR REPLACE FUNCTION public.merkle_fold(p_hashes bytea)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  v_hashes bytea := p_hashes;
+begin
+  while octet_length(v_hashes) > 32 loop
+    select string_agg(sha256('\x01'::bytea || substr(v_hashes, 64 * n + 1, 64)), ''::bytea order by n) into v_hashes
+    from generate_series(0, octet_length(v_hashes) / 64 - 1) n;
+  end loop;
+  return v_hashes;
+end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.ms_time(ms text)
@@ -296,7 +382,7 @@ begin
 end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_head_nows text, p_heads_of text, p_seqs text, p_ids text, p_kinds text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_months text, p_hold_receipts text, p_hold_subjects text, p_hold_amounts text, p_hold_keys text, p_hold_due_ms bigint, p_gone integer, p_gone_heads text, p_gone_receipts text, p_unknown_heads text, p_unknown_receipts text)
+CREATE OR REPLACE FUNCTION public.record_decisions(p_heads integer, p_fresh_ms bigint, p_head_accounts text, p_head_befores text, p_head_revisions text, p_head_sizes text, p_head_hashes text, p_head_ats text, p_head_nows text, p_heads_of text, p_seqs text, p_ids text, p_kinds text, p_prevs text, p_hashes text, p_bodies text, p_month_count integer, p_months_new integer, p_month_accounts text, p_month_mandates text, p_months text, p_reserved text, p_booked text, p_allows text, p_hold_months text, p_hold_receipts text, p_hold_subjects text, p_hold_amounts text, p_hold_keys text, p_hold_due_ms bigint, p_gone integer, p_gone_heads text, p_gone_receipts text, p_unknown_heads text, p_unknown_receipts text, p_head_edges text, p_subtree_heads text, p_subtree_levels text, p_subtree_indexes text, p_subtree_hashes text)
  RETURNS bigint
  LANGUAGE plpgsql
 AS $function$
@@ -311,9 +397,11 @@ declare
   v_months text[] := list_of(p_months);
   v_rows integer;
 begin
-  update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at)
+  update account_heads h set size = n.size::bigint, hash = decode(n.hash, 'hex'), at = ms_time(n.at),
+    edge = coalesce(decode(n.edge, 'hex'), '')
   from unnest(v_accounts, list_of(p_head_befores), list_of(p_head_revisions), list_of(p_head_sizes),
-    list_of(p_head_hashes), list_of(p_head_ats)) as n (account_id, before, revision, size, hash, at)
+    list_of(p_head_hashes), list_of(p_head_ats), list_of(p_head_edges))
+    as n (account_id, before, revision, size, hash, at, edge)
   where h.account_id = n.account_id and h.hash = decode(n.before, 'hex')
     and (coalesce(n.revision, '') = ''
       or h.revision = n.revision::bigint and n.at::bigint between v_now - p_fresh_ms and v_now);
@@ -328,6 +416,13 @@ begin
       decode(e.hash, 'hex'), e.body
     from unnest(list_of(p_heads_of), list_of(p_seqs), list_of(p_ids), list_of(p_kinds), list_of(p_prevs),
       list_of(p_hashes), list_of(p_bodies)) as e (head, seq, id, kind, prev, hash, body);
+  end if;
+
+  if p_subtree_hashes <> '' then
+    insert into evidence_subtrees (account_id, level, index, hash)
+    select v_accounts[s.head::integer], s.level::smallint, s.index::bigint, decode(s.hash, 'hex')
+    from unnest(list_of(p_subtree_heads), list_of(p_subtree_levels), list_of(p_subtree_indexes),
+      list_of(p_subtree_hashes)) as s (head, level, index, hash);
   end if;
 
   if p_month_count > 0 then
@@ -506,6 +601,8 @@ create table public.account_heads (
   hash bytea default decode(repeat('00'::text, 32), 'hex'::text) not null,
   at timestamp with time zone not null,
   revision bigint default 0 not null,
+  edge bytea default '\x'::bytea not null,
+  constraint account_heads_edge_check CHECK (((octet_length(edge) = (32 * bit_count((size)::bit(64)))) AND (((size % (2)::bigint) = 0) OR (substr(edge, (octet_length(edge) - 31)) = hash)))),
   constraint account_heads_hash_check CHECK ((octet_length(hash) = 32)),
   constraint account_heads_size_check CHECK ((size >= 0)),
   constraint account_heads_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
@@ -671,6 +768,17 @@ create table public.evidence_p6 partition of public.evidence FOR VALUES WITH (mo
 
 create table public.evidence_p7 partition of public.evidence FOR VALUES WITH (modulus 8, remainder 7);
 
+create table public.evidence_subtrees (
+  account_id text collate "C" not null,
+  level smallint not null,
+  index bigint not null,
+  hash bytea not null,
+  constraint evidence_subtrees_hash_check CHECK ((octet_length(hash) = 32)),
+  constraint evidence_subtrees_index_check CHECK ((index >= 0)),
+  constraint evidence_subtrees_level_check CHECK (((level >= 1) AND (level <= 6))),
+  constraint evidence_subtrees_pkey PRIMARY KEY (account_id, level, index)
+);
+
 create table public.executions (
   account_id text collate "C" not null,
   execution_id text collate "C" not null,
@@ -748,6 +856,17 @@ create table public.installation (
   constraint installation_master_key_check_check CHECK ((octet_length(master_key_check) = 32)),
   constraint installation_only_row_check CHECK (only_row),
   constraint installation_pkey PRIMARY KEY (only_row)
+);
+
+create table public.log_keys (
+  public_key bytea not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null,
+  only_row boolean default true not null,
+  constraint log_keys_only_row_check CHECK (only_row),
+  constraint log_keys_public_key_check CHECK ((octet_length(public_key) = 32)),
+  constraint log_keys_pkey PRIMARY KEY (public_key),
+  constraint log_keys_only_row_key UNIQUE (only_row)
 );
 
 create table public.mandate_months (
@@ -919,6 +1038,22 @@ create table public.tools (
   constraint tools_pkey PRIMARY KEY (account_id, instance_id, key)
 );
 
+create table public.tree_heads (
+  account_id text collate "C" not null,
+  size bigint not null,
+  root bytea not null,
+  at text collate "C" not null,
+  checkpoint text not null,
+  receipt text not null,
+  constraint tree_heads_at_check CHECK ((at ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'::text)),
+  constraint tree_heads_checkpoint_check CHECK ((checkpoint <> ''::text)),
+  constraint tree_heads_receipt_check CHECK ((receipt <> ''::text)),
+  constraint tree_heads_root_check CHECK ((octet_length(root) = 32)),
+  constraint tree_heads_size_check CHECK ((size >= 0)),
+  constraint tree_heads_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint tree_heads_pkey PRIMARY KEY (account_id, size)
+);
+
 CREATE INDEX authorisations_due ON public.authorisations USING btree (due_at) WHERE (state = 'reserved'::text);
 
 CREATE INDEX escalations_due ON public.escalations USING btree (expires_at) WHERE (status = 'pending'::text);
@@ -993,6 +1128,10 @@ CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON publi
 
 CREATE TRIGGER evidence_chain AFTER INSERT ON public.evidence_p7 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_continues_chain(); -- enabled always
 
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.evidence_subtrees FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER evidence_subtree_check AFTER INSERT ON public.evidence_subtrees REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_subtree_is_of_entries(); -- enabled always
+
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.gateway_instances REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.gateway_instances REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -1011,6 +1150,8 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.tools REFERENCING NEW TABLE
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER tree_heads_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.tree_heads FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
 grant insert, select, update on public.account_heads to mandate_app;
 
 grant insert, select, update on public.accounts to mandate_app;
@@ -1027,6 +1168,8 @@ grant insert, select, update on public.escalations to mandate_app;
 
 grant insert, select on public.evidence to mandate_app;
 
+grant insert, select on public.evidence_subtrees to mandate_app;
+
 grant insert, select on public.executions to mandate_app;
 
 grant insert, select, update on public.gateway_instances to mandate_app;
@@ -1034,6 +1177,8 @@ grant insert, select, update on public.gateway_instances to mandate_app;
 grant delete, insert, select, update on public.idempotency_answers to mandate_app;
 
 grant insert, select, update on public.installation to mandate_app;
+
+grant insert, select on public.log_keys to mandate_app;
 
 grant insert, select, update on public.mandate_months to mandate_app;
 
@@ -1064,6 +1209,8 @@ grant delete, insert, select on public.spent_nonces to mandate_app;
 grant delete, insert, select on public.token_routes to mandate_app;
 
 grant delete, insert, select, update on public.tools to mandate_app;
+
+grant insert, select on public.tree_heads to mandate_app;
 
 grant execute only on function public.open_sandbox(text) to mandate_app;
 

@@ -1,4 +1,5 @@
 import type { EvidenceKind } from '../../core/evidence.ts';
+import type { RightEdge } from '../../core/merkle-tree.ts';
 
 /** An account's chain head in a batch; it moves as entries are appended. `nowMs` never lies before the last entry. */
 export interface HeadState {
@@ -7,6 +8,8 @@ export interface HeadState {
   now: string;
   size: number;
   hash: string;
+  /** The right edge of the Merkle tree over the `size` entries. */
+  edge: RightEdge | null;
   /** The hash as the batch found it, and the revision of the facts that are not in the chain. */
   before: string;
   readonly revision: number;

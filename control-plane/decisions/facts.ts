@@ -1,3 +1,4 @@
+import { edgeOf, hashesOf } from '../../core/merkle-tree.ts';
 import { candidateKeys, type Shape } from '../../core/tool-name.ts';
 import type { Sql } from '../db/client.ts';
 import {
@@ -146,7 +147,7 @@ function batchOf(row: FactsRow): BatchFacts {
 }
 
 function headOf(row: Row, databaseMs: number): HeadState {
-  const [accountId, size, hash, atMs, revision] = row;
+  const [accountId, size, hash, atMs, revision, edge] = row;
   // The chain's time never goes back, even where the clock was set back.
   const nowMs = Math.max(databaseMs, Number(atMs));
   return {
@@ -155,6 +156,7 @@ function headOf(row: Row, databaseMs: number): HeadState {
     now: new Date(nowMs).toISOString(),
     size: Number(size),
     hash: String(hash),
+    edge: edgeOf(Number(size), hashesOf(String(edge))),
     before: String(hash),
     revision: Number(revision),
   };

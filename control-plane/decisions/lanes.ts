@@ -1,6 +1,7 @@
 import { ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
 import { canonicalize, type JsonValue } from '../../core/jcs.ts';
+import { edgeOf, hashesOf } from '../../core/merkle-tree.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Sql } from '../db/client.ts';
 import type { HeadState } from './account-facts.ts';
@@ -217,12 +218,13 @@ async function runCommand<T>(
 
 async function lockHead(sql: Sql, accountId: string): Promise<HeadState> {
   await sql`select from account_heads where account_id = ${accountId} for no key update`;
-  const rows = await sql<{ size: number; hash: string; at_ms: number; now_ms: number }[]>`
-    select size, encode(hash, 'hex') as hash, epoch_ms(at) as at_ms, epoch_ms(db_clock()) as now_ms
+  const rows = await sql<{ size: number; hash: string; edge: string; at_ms: number; now_ms: number }[]>`
+    select size, encode(hash, 'hex') as hash, encode(edge, 'hex') as edge, epoch_ms(at) as at_ms, epoch_ms(db_clock()) as now_ms
     from account_heads where account_id = ${accountId}`;
   const row = rows[0];
   if (row === undefined) throw new ProblemError('not_found', 'There is no such account.');
   const nowMs = Math.max(row.now_ms, row.at_ms);
   const { size, hash } = row;
-  return { accountId, nowMs, now: new Date(nowMs).toISOString(), size, hash, before: hash, revision: 0 };
+  const edge = edgeOf(size, hashesOf(row.edge));
+  return { accountId, nowMs, now: new Date(nowMs).toISOString(), size, hash, edge, before: hash, revision: 0 };
 }

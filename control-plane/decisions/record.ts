@@ -1,6 +1,8 @@
 import type { Verdict } from '../../core/decide.ts';
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
 import { OUTCOME_LATE_MS } from '../../core/limits.ts';
+import { appendLeaf } from '../../core/merkle.ts';
+import { edgeHashes, TILE_HEIGHT } from '../../core/merkle-tree.ts';
 import { newTypeId, typeIdTimeMs } from '../../core/type-id.ts';
 import type { DecisionPath, GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
@@ -60,7 +62,7 @@ export const AUTHORISATION_DUE_MS = 24 * 60 * 60_000;
 /** How old the time of a decision on carried facts may be when it is written, in milliseconds. */
 const FRESH_MS = 1_000;
 
-const RECORD_PARAMS = 35;
+const RECORD_PARAMS = 40;
 const PLACES = Array.from({ length: RECORD_PARAMS }, (_, i) => `$${i + 1}`).join(', ');
 const RECORD = `select record_decisions(${PLACES}) as now_ms`;
 const AUTHORISE = `select record_authorisations(${Array.from({ length: 15 }, (_, i) => `$${i + 1}`).join(', ')})`;
@@ -90,6 +92,7 @@ export class Recording {
     hash: [] as string[],
     body: [] as string[],
   };
+  readonly #subtrees = { head: [] as HeadState[], level: [] as number[], index: [] as number[], hash: [] as string[] };
   readonly #months = new Map<string, MonthChange>();
   readonly #holds = {
     month: [] as number[],
@@ -168,12 +171,25 @@ export class Recording {
     columns.id.push(id);
     columns.prev.push(entry.prev);
     columns.body.push(body);
-    head.size += 1;
     head.hash = entryHash(entry);
     columns.hash.push(head.hash);
+    this.#grow(head);
+    head.size += 1;
     this.#heads.set(head.accountId, head);
     this.kinds.push(kind);
     return { id, seq: entry.seq, at: entry.at };
+  }
+
+  /** Adds the head's last entry to its tree, and the subtrees that the tiles of the levels above the leaves hold. */
+  #grow(head: HeadState): void {
+    const subtrees = this.#subtrees;
+    head.edge = appendLeaf(head.edge, head.size, head.hash, ({ level, index }, hash) => {
+      if (level % TILE_HEIGHT !== 0) return;
+      subtrees.head.push(head);
+      subtrees.level.push(level / TILE_HEIGHT);
+      subtrees.index.push(index);
+      subtrees.hash.push(hash);
+    });
   }
 
   /** Adds to a month's sums (minor units, negative to take away); `seen` undefined: it was not read, and is stored. */
@@ -302,6 +318,11 @@ export class Recording {
       joined(this.#gone.receipt),
       places(this.#unknown.head),
       joined(this.#unknown.receipt),
+      joined(heads.map((head) => edgeHashes(head.edge).join(''))),
+      places(this.#subtrees.head),
+      joined(this.#subtrees.level),
+      joined(this.#subtrees.index),
+      joined(this.#subtrees.hash),
     ];
   }
 

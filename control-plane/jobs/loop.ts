@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { HeadPublisher } from '../publishing/head-publisher.ts';
 import { expireEscalations } from './expire-escalations.ts';
 import { expireMandates } from './expire-mandates.ts';
 import type { Job, JobsCore } from './job.ts';
@@ -11,8 +12,14 @@ const ESCALATIONS_INTERVAL_MS = 1_000;
 const KEY_USES_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
 
-/** Every job with the pause between its rounds, in milliseconds. */
-const JOBS: readonly { readonly name: string; readonly intervalMs: number; readonly run: Job }[] = [
+/** A job with the pause between its rounds, in milliseconds. */
+export interface TimedJob {
+  readonly name: string;
+  readonly intervalMs: number;
+  readonly run: Job;
+}
+
+const JOBS: readonly TimedJob[] = [
   { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
   { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
   { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
@@ -24,15 +31,20 @@ const JOBS: readonly { readonly name: string; readonly intervalMs: number; reado
   { name: 'write key uses', intervalMs: KEY_USES_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
 ];
 
+/** The rounds of those who show tree heads to others (contract §10). */
+export function publishingJobs(publishers: readonly HeadPublisher[]): TimedJob[] {
+  return publishers.map((one) => ({ name: 'publish tree heads', intervalMs: INTERVAL_MS, run: () => one.round() }));
+}
+
 /**
  * Starts what runs by the clock; the returned function ends it after the rounds that are under way.
  *
  * Every replica runs every job: each finds candidates without a lock and acts under the account's lock on what still
  * is one. Nothing here decides: a decision judges times by itself, however late a job is.
  */
-export function startJobs(core: JobsCore): () => Promise<void> {
+export function startJobs(core: JobsCore, further: readonly TimedJob[] = []): () => Promise<void> {
   const stopping = new AbortController();
-  const loops = JOBS.map(async ({ name, intervalMs, run }) => {
+  const loops = [...JOBS, ...further].map(async ({ name, intervalMs, run }) => {
     while (!stopping.signal.aborted) {
       let more = false;
       try {

@@ -8,6 +8,8 @@ import { type OpenCredential, VersionCache } from '../../../control-plane/decisi
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import type { Buckets } from '../../../control-plane/rate-limit/operations.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
+import { appendLeaf } from '../../../core/merkle.ts';
+import { edgeHashes, type RightEdge, TILE_HEIGHT } from '../../../core/merkle-tree.ts';
 import { secretHash, secretTokenOf } from '../../../core/secret-token.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome } from '../../../core/wire.ts';
 import { createDatabase } from '../../database.ts';
@@ -174,5 +176,25 @@ export async function chainOf(sql: Sql, account: SeededAccount): Promise<StoredE
     select account_id as account, seq, id, kind, at, encode(prev, 'hex') as prev, encode(hash, 'hex') as hash, body
     from evidence where account_id = ${account.accountId} order by seq`;
   for (const row of rows) if (entryHash(row) !== row.hash) throw new Error(`entry ${row.seq} has another hash`);
+  await assertTree(sql, account, rows);
   return [...rows];
+}
+
+/** Throws unless the stored tree is exactly that of the entries: the edge, and every complete subtree of 256^n. */
+async function assertTree(sql: Sql, { accountId }: SeededAccount, entries: readonly StoredEntry[]): Promise<void> {
+  const wanted: string[] = [];
+  let edge: RightEdge | null = null;
+  for (const [size, { hash: leafHash }] of entries.entries()) {
+    edge = appendLeaf(edge, size, leafHash, ({ level, index }, hash) => {
+      if (level % TILE_HEIGHT === 0) wanted.push(`${level / TILE_HEIGHT} ${index} ${hash}`);
+    });
+  }
+  const [head] = await sql<{ edge: string }[]>`
+    select encode(edge, 'hex') as edge from account_heads where account_id = ${accountId}`;
+  if (head?.edge !== edgeHashes(edge).join('')) throw new Error('the edge is not that of the entries');
+  const rows = await sql<{ text: string }[]>`
+    select level || ' ' || index || ' ' || encode(hash, 'hex') as text from evidence_subtrees
+    where account_id = ${accountId}`;
+  const found = rows.map(({ text }) => text);
+  if (found.sort().join() !== wanted.sort().join()) throw new Error('the subtrees are not those of the entries');
 }
