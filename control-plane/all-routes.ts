@@ -3,6 +3,7 @@ import { registerOpenApiRoutes } from './api/openapi.ts';
 import { registerConsumptionRoutes } from './consumptions/routes.ts';
 import { registerPresentRoutes } from './custody/routes.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
+import { registerLogRoutes } from './evidence/log-routes.ts';
 import { registerEvidenceRoutes } from './evidence/routes.ts';
 import { registerExecutionRoutes } from './executions/routes.ts';
 import { registerGatewayRoutes } from './gateways/routes.ts';
@@ -21,6 +22,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerToolRoutes,
   registerEscalationRoutes,
   registerEvidenceRoutes,
+  registerLogRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerPresentRoutes,

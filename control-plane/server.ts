@@ -82,7 +82,12 @@ function readStrictJson(app: FastifyInstance): void {
 function answerUnknownRoutes(app: FastifyInstance): void {
   const routes: { readonly path: RegExp; readonly method: string }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
-    const path = new RegExp(`^${url.replaceAll(/[.+*?()[\]{}|^$\\]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+')}$`);
+    const path = new RegExp(
+      `^${url
+        .replaceAll(/[.+*?()[\]{}|^$\\]/g, '\\$&')
+        .replaceAll(/:\w+/g, '[^/]+')
+        .replace('\\*', '.+')}$`,
+    );
     for (const one of [method].flat()) routes.push({ path, method: one });
   });
   app.setNotFoundHandler((request, reply) => {

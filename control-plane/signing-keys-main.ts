@@ -5,6 +5,7 @@ import { EXIT_FAILED, EXIT_MISCONFIGURED } from '../config/run-process.ts';
 import { Custody, checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
+import { listLogKeys } from './signing/log-key.ts';
 import { listKeys, type Rotation, rotateKeys } from './signing/stored-keys.ts';
 
 // The database part of `mandate signing-keys list|rotate`. These keys are the service's, not an account's: who may
@@ -22,6 +23,10 @@ async function rotate(sql: Sql, masterKey: Buffer | null): Promise<Rotation> {
   }
 }
 
+async function list(sql: Sql) {
+  return { keys: await listKeys(sql), log_keys: await listLogKeys(sql) };
+}
+
 async function main(): Promise<number> {
   let sql: Sql | null = null;
   try {
@@ -29,7 +34,7 @@ async function main(): Promise<number> {
     if (databaseAppUrl === null) throw new Error('MANDATE_DATABASE_APP_URL is not set.');
     sql = connect(databaseAppUrl, { max: 1, applicationName: 'mandate signing-keys' });
     await assertMigrated(sql);
-    const answer = process.argv[2] === 'rotate' ? await rotate(sql, masterKey) : { keys: await listKeys(sql) };
+    const answer = process.argv[2] === 'rotate' ? await rotate(sql, masterKey) : await list(sql);
     process.stdout.write(`${JSON.stringify(answer)}\n`);
     return 0;
   } catch (error) {

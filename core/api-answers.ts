@@ -50,6 +50,24 @@ const evidence = z
   })
   .meta({ description: "The entry in the account's chain of evidence." });
 
+const sha256Hex = (description: string) =>
+  z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .meta({ description });
+
+/** A signed tree head of an account's evidence (contract §10). */
+export const treeHeadAnswer = z.object({
+  account_id: id('acc', 'The account whose evidence it is.'),
+  size: z.int().min(0).meta({ description: 'How many entries it covers.' }),
+  root: sha256Hex('The root of their Merkle tree (RFC 6962 §2.1).'),
+  at: time("The database's time of signing."),
+  receipt: jws('The same, signed with ES256 (typ sth+jwt); its key is in the JWKS.'),
+  checkpoint: z.string().meta({ description: 'The same as a signed note (C2SP tlog-checkpoint).' }),
+  origin: z.string().meta({ description: "The checkpoint's first line, and the name of its key." }),
+  verifier_key: z.string().meta({ description: 'The key of the checkpoint: name+id+base64 (C2SP signed-note).' }),
+});
+
 /** A presentation (contract §3). */
 export const presentationAnswer = z
   .strictObject({

@@ -31,6 +31,11 @@ export const decimalText = z
   .custom<DecimalText>((value) => value instanceof DecimalText, 'must be a JSON number')
   .meta({ type: 'number', minimum: 0, description: 'A plain decimal, read from its digits, never through a double.' });
 
+/** Zod: a JSON number that is whole, not negative and exact, as a number. */
+export const wholeNumber = decimalText
+  .refine(({ text }) => /^(?:0|[1-9][0-9]{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
+  .transform(({ text }) => Number(text));
+
 /** What a schema found wrong, field by field. */
 export function fieldProblems(error: z.ZodError): FieldProblem[] {
   return error.issues.map((issue) => ({ field: issue.path.join('.') || '(body)', message: issue.message }));

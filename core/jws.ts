@@ -12,6 +12,7 @@ import { CREDENTIAL_MAX_CHARACTERS, JWS_MAX_CHARACTERS } from './limits.ts';
 const TOKENS = {
   /** The token of a decision (contract §9). */
   'mat+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** A signed tree head of an account's evidence (core/tree-head.ts). */
   'sth+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** The seal of a dossier (contract §10, docs/design/0016-dossier.md). */
   'dossier+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },

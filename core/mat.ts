@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Action, contextDigest, contextText, isContextDigest } from './action.ts';
-import { bodyValue, decimalText } from './body-value.ts';
+import { bodyValue, decimalText, wholeNumber } from './body-value.ts';
 import type { Verdict } from './decide.ts';
 import type { JsonObject } from './json.ts';
 import { minorUnits } from './money.ts';
@@ -49,10 +49,6 @@ export interface Mat extends Omit<MatFacts, 'decidedAtMs'> {
 }
 
 const SHA_256_HEX = /^[0-9a-f]{64}$/;
-
-const wholeNumber = decimalText
-  .refine(({ text }) => /^(?:0|[1-9][0-9]{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
-  .transform(({ text }) => Number(text));
 
 /** The claims as they are read back from a strict parse, where numbers keep their digits. */
 const claimsSchema = z.strictObject({

@@ -41,10 +41,10 @@ export function answersAs(document: OpenApiDocument, method: string, path: strin
 function operationAt(document: OpenApiDocument, method: string, path: string): JsonMember | null {
   const entries = Object.entries(document.paths).sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')));
   for (const [template, item] of entries) {
-    // What a gateway forwards to may have slashes, which OpenAPI has no word for.
+    // What a gateway forwards to and the number of a tile may have slashes, which OpenAPI has no word for.
     const pattern = template
       .replaceAll('.', '\\.')
-      .replace('{tool_path}', '.+')
+      .replace(/\{tool_path\}|\{tile_index\}/, '.+')
       .replaceAll(/\{\w+\}/g, '[^/]+');
     if (new RegExp(`^${pattern}$`).test(path)) return (item[method.toLowerCase()] as JsonMember | undefined) ?? null;
   }

@@ -25,14 +25,17 @@ export function registerSigningKeys(program: Command, invocation: Invocation): v
 
 async function list(invocation: Invocation): Promise<void> {
   const answer = await run(invocation, 'list');
-  invocation.show(answer, (value) =>
-    table(
-      ['KID', 'STATUS', 'CREATED', 'CURRENT SINCE', 'RETIRED'],
-      recordsOf(value, 'keys').map((key) => [
-        ...[key['kid'], key['status'], key['created_at'], key['current_at'], key['retired_at']],
-      ]),
-    ),
-  );
+  invocation.show(answer, (value) => {
+    const tokens = recordsOf(value, 'keys').map((key) => [
+      ...[key['kid'], key['status'], key['created_at'], key['current_at'], key['retired_at']],
+    ]);
+    const logs = recordsOf(value, 'log_keys').map((key) => [key['public_key'], key['created_at']]);
+    return (
+      `${table(['KID', 'STATUS', 'CREATED', 'CURRENT SINCE', 'RETIRED'], tokens)}\n` +
+      `Checkpoints of the evidence (\`mandate evidence log\` shows an account's verifier key):\n\n` +
+      table(['ED25519 PUBLIC KEY', 'CREATED'], logs)
+    );
+  });
 }
 
 async function rotate(invocation: Invocation): Promise<void> {

@@ -5,6 +5,7 @@ import type { CredentialFacts } from '../../core/mandate-credential.ts';
 import type { MatFacts } from '../../core/mat.ts';
 import { createPresentation } from '../../core/presentation.ts';
 import { secretTokenOf } from '../../core/secret-token.ts';
+import type { TreeHead } from '../../core/tree-head.ts';
 
 /** What the examples of the API's description are about: one mandate, one action, one decision, at fixed times. */
 export const IDS = {
@@ -77,5 +78,11 @@ export const EXAMPLE_MAT_FACTS: MatFacts = {
   ctx: EXAMPLE_CTX,
   action: ACTION,
   evidence: EXAMPLE_EVIDENCE,
+};
+export const EXAMPLE_TREE_HEAD_FACTS: TreeHead = {
+  accountId: IDS.account,
+  size: 43,
+  root: 'decade'.repeat(10).padEnd(64, '0'),
+  at: exampleTime(1),
 };
 export const EXAMPLE_CREDENTIAL_FACTS: CredentialFacts = { accountId: IDS.account, terms: TERMS, issuedAtMs: START_MS };

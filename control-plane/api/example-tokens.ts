@@ -40,3 +40,21 @@ export const EXAMPLE_CREDENTIAL =
   '0aWFsIiwiTWFuZGF0ZUNyZWRlbnRpYWwiXSwidmFsaWRGcm9tIjoiMjAyNy0wMy0wMVQwOTozMDowMC4wMDBaIiwidmFsaWRVbnR' +
   'pbCI6IjIwMjctMDMtMDJUMDk6MzA6MDAuMDAwWiJ9.GbEeS9neI9ueZw0mLqrtGMoVnjwe8EDi_RlydYgOGALN7wHAwAqK51dms_' +
   'QmJEi2WiOcUS85CIfctF_eGPWpQA';
+
+/** The key that came after it, which signed the tree head. */
+export const EXAMPLE_NEXT_JWK = {
+  kty: 'EC',
+  crv: 'P-256',
+  x: 'NkkaZJbskQqnvuCibW94ztUhGLXTAwlnL38McXtKx1Y',
+  y: 'hWuE-yer05TWUCSSj9rsFkdU9RrCgaPPjSTnurCeIBI',
+  kid: 'iQyTzhOjecWPkH5w86o1iytyynNDc2zhr7k_MsAV7oI',
+  alg: 'ES256',
+  use: 'sig',
+} as const;
+
+export const EXAMPLE_TREE_HEAD_RECEIPT =
+  'eyJhbGciOiJFUzI1NiIsImtpZCI6ImlReVR6aE9qZWNXUGtINXc4Nm8xaXl0eXluTkRjMnpocjdrX01zQVY3b0kiLCJ0eXAiOiJz' +
+  'dGgrand0In0.eyJpc3MiOiJodHRwczovL21hbmRhdGUuZXhhbXBsZSIsInN1YiI6ImFjY18wMW0zbjhoM2gwZTlodDRnMWsycTV2' +
+  'N3gzYyIsImlhdCI6MTgwMzg5MzQ2MCwic2l6ZSI6NDMsInJvb3QiOiJkZWNhZGVkZWNhZGVkZWNhZGVkZWNhZGVkZWNhZGVkZWNh' +
+  'ZGVkZWNhZGVkZWNhZGVkZWNhZGVkZWNhZGUwMDAwIiwiYXQiOiIyMDI3LTAzLTAxVDA5OjMxOjAwLjAwMFoifQ.sTM96AJtvLmXB' +
+  'IcZEBrtUVZQ66aCWJxlCjZiJMg5Jcs09R9JVnkP6QnyvW-WLYIDzm-tdKi6dzMpic2jYgpshA';

@@ -1,14 +1,25 @@
+import { logKey, logOrigin, signCheckpoint } from '../../core/checkpoint.ts';
+import { SigningKey } from '../../core/ed25519.ts';
+import { verifierKeyText } from '../../core/signed-note.ts';
 import { CUSTODIAL_NOTE } from '../custody/routes.ts';
 import {
   EXAMPLE_ACTION,
   EXAMPLE_CTX,
   EXAMPLE_EVIDENCE,
+  EXAMPLE_ISSUER,
   EXAMPLE_PRESENTATION,
+  EXAMPLE_TREE_HEAD_FACTS,
   exampleSecret,
   exampleTime,
   IDS,
 } from './example-facts.ts';
-import { EXAMPLE_CREDENTIAL, EXAMPLE_JWK, EXAMPLE_MAT } from './example-tokens.ts';
+import {
+  EXAMPLE_CREDENTIAL,
+  EXAMPLE_JWK,
+  EXAMPLE_MAT,
+  EXAMPLE_NEXT_JWK,
+  EXAMPLE_TREE_HEAD_RECEIPT,
+} from './example-tokens.ts';
 
 /*
  * The examples of the API's description, all about one mandate and one action: the presentation and the tokens verify,
@@ -136,4 +147,18 @@ export const ECHO = {
 
 export const GATEWAY_DENY = { error: 'service_deny', ...DENIAL, receipt_id: IDS.receipt };
 export const GATEWAY_ESCALATE = { error: 'service_escalate', escalation: ESCALATION, receipt_id: IDS.receipt };
-export const JWKS = { keys: [EXAMPLE_JWK] };
+export const JWKS = { keys: [EXAMPLE_NEXT_JWK, EXAMPLE_JWK] };
+
+const LOG_SIGNER = new SigningKey(Buffer.alloc(32, 'example '));
+const LOG_KEY = logKey(logOrigin(EXAMPLE_ISSUER, IDS.account), LOG_SIGNER.publicKey);
+export const CHECKPOINT = signCheckpoint(EXAMPLE_TREE_HEAD_FACTS, LOG_KEY, (message) => LOG_SIGNER.sign(message));
+export const TREE_HEAD = {
+  account_id: IDS.account,
+  size: EXAMPLE_TREE_HEAD_FACTS.size,
+  root: EXAMPLE_TREE_HEAD_FACTS.root,
+  at: EXAMPLE_TREE_HEAD_FACTS.at,
+  receipt: EXAMPLE_TREE_HEAD_RECEIPT,
+  checkpoint: CHECKPOINT,
+  origin: LOG_KEY.name,
+  verifier_key: verifierKeyText(LOG_KEY),
+};

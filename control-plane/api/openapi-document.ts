@@ -14,6 +14,7 @@ const TAGS = {
   Decisions: 'Obtain a presentation, verify it, act only on allow.',
   Bookings: 'What an allowed action cost, and how it went.',
   Mandates: 'How a mandate stands.',
+  Evidence: 'What was recorded, as a transparency log of the account that asks.',
   Sandbox: 'The same without an account, for a day.',
   Gateway: 'Requests that the mandate decides about on their way to the target.',
   Service: 'Keys, and this description.',
@@ -124,10 +125,13 @@ function parameterOf({ name, in: place, required, description, schema, example }
   return { name, in: place, required, description, schema, example };
 }
 
+/** What no schema of ours describes; bytes are what their media type says (OpenAPI 3.1.1, Working with Binary Data). */
+const UNNAMED: Readonly<Record<string, JsonMember>> = { any: {}, text: { type: 'string' }, bytes: {} };
+
 function mediaType({ schema, examples }: { readonly schema: string; readonly examples: JsonMember }): JsonMember {
   const shown = Object.entries(examples).map(([name, value]) => [name, { value }]);
   return {
-    schema: schema === 'any' ? {} : schema === 'text' ? { type: 'string' } : { $ref: `#/components/schemas/${schema}` },
+    schema: UNNAMED[schema] ?? { $ref: `#/components/schemas/${schema}` },
     ...(shown.length === 0 ? {} : { examples: Object.fromEntries(shown) }),
   };
 }

@@ -33,7 +33,7 @@ export interface OperationAnswer {
   readonly description: string;
   readonly content: {
     readonly type: string;
-    readonly schema: SchemaName | 'any' | 'text';
+    readonly schema: SchemaName | 'any' | 'text' | 'bytes';
     readonly examples: Examples;
   } | null;
   readonly headers?: readonly HeaderName[];

@@ -197,6 +197,90 @@ const BOOKING: readonly Operation[] = [
   },
 ];
 
+const tileParameter = (name: string, description: string, example: string, pattern: string): Parameter => ({
+  ...{ name, in: 'path', required: true, description, example },
+  schema: { type: 'string', pattern },
+});
+
+const TILE_NUMBER = '(?:x[0-9]{3}/)*[0-9]{3}(?:\\.p/[1-9][0-9]{0,2})?$';
+const TILE_INDEX = tileParameter(
+  'tile_index',
+  'Its number in groups of three digits, all but the last behind an x, and .p/<width> where it is not full yet.',
+  'x001/x234/067.p/8',
+  `^${TILE_NUMBER}`,
+);
+
+const LOG: readonly Operation[] = [
+  {
+    methods: ['get'],
+    path: '/api/v1/evidence/checkpoint',
+    id: 'checkpoint',
+    tag: 'Evidence',
+    summary: "Get the latest checkpoint of the account's log",
+    description: 'A signed note as C2SP tlog-checkpoint has it, which witnesses cosign and log tools verify.',
+    access: withKey('evidence:read'),
+    answers: [
+      {
+        status: '200',
+        description: 'The checkpoint.',
+        content: { type: 'text/plain', schema: 'text', examples: { checkpoint: examples.CHECKPOINT } },
+      },
+    ],
+    problems: [...PASSED_ON, ...NEEDS_KEY],
+  },
+  {
+    methods: ['get'],
+    path: '/api/v1/evidence/tree-head',
+    id: 'treeHead',
+    tag: 'Evidence',
+    summary: "Get the signed tree head of the account's evidence",
+    description: 'The same tree head as an ES256 token and as a checkpoint, and the key of the checkpoint.',
+    access: withKey('evidence:read'),
+    answers: [
+      { status: '200', description: 'The tree head.', content: json('TreeHead', { head: examples.TREE_HEAD }) },
+    ],
+    problems: [...PASSED_ON, ...NEEDS_KEY],
+  },
+  {
+    methods: ['get'],
+    path: '/api/v1/evidence/tile/{level}/{tile_index}',
+    id: 'tile',
+    tag: 'Evidence',
+    summary: "Get a tile of hashes of the account's log",
+    description: 'Up to 256 hashes of 32 bytes, as C2SP tlog-tiles has them; level 0 are the hashes of the entries.',
+    access: withKey('evidence:read'),
+    parameters: [tileParameter('level', 'The level of the tile.', '0', '^[0-6]$'), TILE_INDEX],
+    answers: [
+      {
+        status: '200',
+        description: 'The hashes, one behind the other.',
+        content: { type: 'application/octet-stream', schema: 'bytes', examples: {} },
+      },
+    ],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found'],
+  },
+  {
+    methods: ['get'],
+    path: '/api/v1/evidence/tile/entries/{tile_index}',
+    id: 'entryBundle',
+    tag: 'Evidence',
+    summary: "Get the entries of a tile of the account's log",
+    description:
+      'Up to 256 entries as C2SP tlog-tiles bundles them: two bytes of length, then the canonical JSON. An entry of ' +
+      'more than 65,535 bytes cannot be bundled, and is a conflict: export it instead.',
+    access: withKey('evidence:read'),
+    parameters: [TILE_INDEX],
+    answers: [
+      {
+        status: '200',
+        description: 'The entries, one behind the other.',
+        content: { type: 'application/octet-stream', schema: 'bytes', examples: {} },
+      },
+    ],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found', 'conflict'],
+  },
+];
+
 const sandboxAnswer = (verb: 'approve' | 'reject', schema: SchemaName, example: unknown): Operation => ({
   methods: ['post'],
   path: `/api/v1/sandbox/escalations/{id}/${verb}`,
@@ -369,4 +453,4 @@ const SERVICE: readonly Operation[] = [
 ];
 
 /** Every operation of the public API, the gateway path among them. */
-export const OPERATIONS: readonly Operation[] = [...DECIDING, ...BOOKING, ...SANDBOX, GATEWAY, ...SERVICE];
+export const OPERATIONS: readonly Operation[] = [...DECIDING, ...BOOKING, ...LOG, ...SANDBOX, GATEWAY, ...SERVICE];

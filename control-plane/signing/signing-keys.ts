@@ -4,6 +4,7 @@ import { checkJws, type JwsReading, type JwsType, signJws, signJwsLater } from '
 import { SIGNING_KEYS_REFRESH_MS } from '../../core/limits.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
+import { type LogKey, openLogKey } from './log-key.ts';
 import { ensureKeys, type OpenedKey, openKey, type StoredKey, storedKeys } from './stored-keys.ts';
 
 interface KnownKey extends OpenedKey {
@@ -19,7 +20,7 @@ interface Known {
 type LogError = (error: unknown, message: string) => void;
 
 /**
- * The ES256 keys that the service signs with, the same for every control plane; private ones are held in memory only.
+ * The keys that the service signs with (ES256, and Ed25519 for checkpoints), the same for every control plane; private ones are held in memory only.
  *
  * The key that comes next is published from the time it is made, so that whoever keeps the JWKS for a while meets no
  * unknown key after a rotation, and every control plane publishes a key before any of them signs with it. A rotation is
@@ -27,6 +28,8 @@ type LogError = (error: unknown, message: string) => void;
  * keys stay published. While the database is away the keys that were read last go on. Source: contract §9.
  */
 export class SigningKeys {
+  /** The Ed25519 key of checkpoints; it does not change while a process runs. */
+  readonly log: LogKey;
   readonly #sql: Sql;
   readonly #custody: Custody;
   readonly #logError: LogError;
@@ -34,7 +37,8 @@ export class SigningKeys {
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
-  private constructor(sql: Sql, custody: Custody, logError: LogError, known: Known) {
+  private constructor(sql: Sql, custody: Custody, logError: LogError, known: Known, log: LogKey) {
+    this.log = log;
     this.#sql = sql;
     this.#custody = custody;
     this.#logError = logError;
@@ -48,7 +52,8 @@ export class SigningKeys {
    */
   static async open(sql: Sql, custody: Custody, logError: LogError): Promise<SigningKeys> {
     await ensureKeys(sql, custody);
-    const keys = new SigningKeys(sql, custody, logError, known(await storedKeys(sql), custody, new Map()));
+    const log = await openLogKey(sql, custody);
+    const keys = new SigningKeys(sql, custody, logError, known(await storedKeys(sql), custody, new Map()), log);
     keys.#schedule();
     return keys;
   }

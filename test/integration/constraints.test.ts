@@ -53,6 +53,8 @@ const GOOD: Record<string, Row> = {
   },
   api_key_uses: { account_id, key_id, last_used_at: NOW },
   sandbox: { account_id, created_at: NOW },
+  tree_heads: { account_id, size: 0, root: HASH, at: NOW, checkpoint: 'c', receipt: 'r' },
+  log_keys: { public_key: HASH, sealed: HASH, created_at: NOW },
   sandbox_mandates: { account_id, mandate_id, secret_hash: HASH, created_at: NOW },
 };
 
@@ -65,7 +67,7 @@ const BROKEN: Record<string, readonly Row[]> = {
     { email: 'a' },
     { failed_attempts: -1 },
   ],
-  account_heads: [{ size: -1 }, { hash: SHORT }],
+  account_heads: [{ size: -1 }, { hash: SHORT }, { size: 2 }, { edge: HASH }, { size: 1, edge: Buffer.alloc(32, 8) }],
   sessions: [{ token_hash: SHORT }],
   token_routes: [{ kind: 'anything' }, { token_hash: SHORT }],
   mandates: [
@@ -143,6 +145,8 @@ const BROKEN: Record<string, readonly Row[]> = {
   api_key_uses: [],
   sandbox: [{ only_row: false }],
   sandbox_mandates: [{ secret_hash: SHORT }],
+  tree_heads: [{ size: -1 }, { root: SHORT }, { at: '2026-05-15' }, { checkpoint: '' }, { receipt: '' }],
+  log_keys: [{ public_key: SHORT }, { only_row: false }],
 };
 
 function insert(sql: Sql, table: string, row: Row): Promise<unknown> {

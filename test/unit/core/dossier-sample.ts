@@ -4,7 +4,7 @@ import { type Action, contextDigest, contextText } from '../../../core/action.ts
 import { logKey, logOrigin, signCheckpoint } from '../../../core/checkpoint.ts';
 import { type DecisionFacts, type DecisionRequest, decide, type GrantFacts } from '../../../core/decide.ts';
 import { formatDidKey } from '../../../core/did-key.ts';
-import { type Dossier, DOSSIER_VERSION, type DossierEntry } from '../../../core/dossier.ts';
+import { DOSSIER_VERSION, type Dossier, type DossierEntry } from '../../../core/dossier.ts';
 import { SEAL_TYPE, sealClaims, type UnsealedDossier } from '../../../core/dossier-seal.ts';
 import { NO_TRUST, type Trust } from '../../../core/dossier-trust.ts';
 import { newSeed, SigningKey } from '../../../core/ed25519.ts';
@@ -106,7 +106,10 @@ export function sampleDossier({ amount = 6000, service = new SampleService() }: 
   const terms = sampleTerms(formatDidKey(agent.publicKey));
   const digest = mandateDigest(terms);
   chain.append('account.created', '{"email":"a@example.com"}');
-  const created = chain.append('mandate.created', canonicalize({ digest, name: 'Sample', terms } as unknown as JsonValue));
+  const created = chain.append(
+    'mandate.created',
+    canonicalize({ digest, name: 'Sample', terms } as unknown as JsonValue),
+  );
   const step = { digest, mandate_id: terms.mandate_id, reason: null, status: 'active', version: 1 };
   const activated = chain.append('mandate.activated', canonicalize(step));
   const action: Action = { type: 'payments.create', amount_minor: amount, currency: 'EUR', counterparty: 'acme' };
@@ -156,7 +159,10 @@ export function sampleDossier({ amount = 6000, service = new SampleService() }: 
     consumption: booked.map(shown),
     execution: executed.map(shown),
     tree_head: {
-      token: service.sign(TREE_HEAD_TYPE, treeHeadClaims(ISSUER, { ...head, accountId: service.account, atMs: chain.nowMs })),
+      token: service.sign(
+        TREE_HEAD_TYPE,
+        treeHeadClaims(ISSUER, { ...head, accountId: service.account, at: new Date(chain.nowMs).toISOString() }),
+      ),
       checkpoint: service.checkpoint(head),
       timestamps: [],
     },
@@ -226,7 +232,8 @@ function decided(given: Given, escalationId: TypeId<'esc'> | null) {
   const newEscalation = verdict.decision === 'escalate' ? newTypeId('esc', nowMs) : null;
   const body = verificationBody({
     ...{ facts, request, verdict, mandateDigest: digest, sandbox: false, keyId: newTypeId('key', T0) },
-    escalation: newEscalation === null ? null : { id: newEscalation, expires_at: new Date(nowMs + 600_000).toISOString() },
+    escalation:
+      newEscalation === null ? null : { id: newEscalation, expires_at: new Date(nowMs + 600_000).toISOString() },
     decidedBy: grant === null ? null : service.account,
     ask: {
       ...{ path: 'verify', token_hash: '', address: '', problem: null, request_digest: 'ab'.repeat(32), budget_ms: 0 },

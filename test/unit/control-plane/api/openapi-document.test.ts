@@ -9,8 +9,16 @@ import {
   EXAMPLE_ISSUER,
   EXAMPLE_MAT_FACTS,
   EXAMPLE_PRESENTATION,
+  EXAMPLE_TREE_HEAD_FACTS,
 } from '../../../../control-plane/api/example-facts.ts';
-import { EXAMPLE_CREDENTIAL, EXAMPLE_JWK, EXAMPLE_MAT } from '../../../../control-plane/api/example-tokens.ts';
+import {
+  EXAMPLE_CREDENTIAL,
+  EXAMPLE_JWK,
+  EXAMPLE_MAT,
+  EXAMPLE_NEXT_JWK,
+  EXAMPLE_TREE_HEAD_RECEIPT,
+} from '../../../../control-plane/api/example-tokens.ts';
+import { CHECKPOINT, TREE_HEAD } from '../../../../control-plane/api/examples.ts';
 import { type JsonMember, openApiDocument } from '../../../../control-plane/api/openapi-document.ts';
 import { DOCUMENT_METHODS } from '../../../../control-plane/api/operation.ts';
 import type { RouteDependencies } from '../../../../control-plane/http/dependencies.ts';
@@ -18,11 +26,15 @@ import { TokenBuckets } from '../../../../control-plane/rate-limit/buckets.ts';
 import { buildServer, type RegisterRoutes } from '../../../../control-plane/server.ts';
 import { AgentKeys } from '../../../../core/agent-keys.ts';
 import { bodyValue } from '../../../../core/body-value.ts';
+import { verifyCheckpoint } from '../../../../core/checkpoint.ts';
+import { readPublicKey } from '../../../../core/ed25519.ts';
 import { parseStrictJson } from '../../../../core/json.ts';
 import { checkJws } from '../../../../core/jws.ts';
 import { mandateCredential } from '../../../../core/mandate-credential.ts';
 import { matClaims } from '../../../../core/mat.ts';
 import { parsePresentation, verifyPresentation } from '../../../../core/presentation.ts';
+import { readVerifierKey } from '../../../../core/signed-note.ts';
+import { treeHeadClaims } from '../../../../core/tree-head.ts';
 import { schemaProblems } from '../../../openapi-answers.ts';
 
 const document = openApiDocument('https://mandate.example');
@@ -49,9 +61,10 @@ t.test(
     const listen: RegisterRoutes = (app) => {
       app.addHook('onRoute', ({ method, url, config }) => {
         if (!url.startsWith('/api/') && !url.startsWith('/.well-known/')) return;
-        for (const one of [method].flat()) served.push(`${one.toLowerCase()} ${url.replaceAll(/:(\w+)/g, '{$1}')}`);
+        const path = url.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{tile_index}');
+        for (const one of [method].flat()) served.push(`${one.toLowerCase()} ${path}`);
         if (config?.scope === undefined) return;
-        const item = document.paths[url.replaceAll(/:(\w+)/g, '{$1}')] ?? {};
+        const item = document.paths[path] ?? {};
         const security = (item[[method].flat()[0]?.toLowerCase() ?? ''] as JsonMember | undefined)?.['security'];
         const agents = config.gatewayToken === true ? [{ gatewayToken: [] }] : [];
         t.same(security, [{ apiKey: [config.scope] }, ...agents], `${url} declares its scope`);
@@ -264,4 +277,17 @@ t.test('the presentation and the tokens of the examples verify, and state what t
     ok: true,
     text: mandateCredential(EXAMPLE_ISSUER, EXAMPLE_CREDENTIAL_FACTS),
   });
+  const next = createPublicKey({ key: { ...EXAMPLE_NEXT_JWK }, format: 'jwk' });
+  t.match(
+    checkJws(EXAMPLE_TREE_HEAD_RECEIPT, 'sth+jwt', () => next),
+    {
+      ok: true,
+      kid: EXAMPLE_NEXT_JWK.kid,
+      text: treeHeadClaims(EXAMPLE_ISSUER, EXAMPLE_TREE_HEAD_FACTS),
+    },
+  );
+  const log = readVerifierKey(TREE_HEAD.verifier_key);
+  if (log === null) throw new Error('the verifier key of the example is none');
+  const { origin, size, root } = TREE_HEAD;
+  t.match(await verifyCheckpoint(CHECKPOINT, log, [], readPublicKey), { ok: true, checkpoint: { origin, size, root } });
 });
