@@ -2,6 +2,7 @@ import { registerDenialCodeRoutes } from './api/denial-codes.ts';
 import { registerOpenApiRoutes } from './api/openapi.ts';
 import { registerConsumptionRoutes } from './consumptions/routes.ts';
 import { registerPresentRoutes } from './custody/routes.ts';
+import { registerDossierRoutes } from './dossiers/routes.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
 import { registerLogRoutes } from './evidence/log-routes.ts';
 import { registerEvidenceRoutes } from './evidence/routes.ts';
@@ -23,6 +24,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerEscalationRoutes,
   registerEvidenceRoutes,
   registerLogRoutes,
+  registerDossierRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerPresentRoutes,

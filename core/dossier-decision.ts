@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { z } from 'zod';
 import type { Dossier, DossierEntry, PlainObject } from './dossier.ts';
 import { type Claims, entryName } from './dossier-claims.ts';
+import { termsOf } from './dossier-terms.ts';
 import { canonicalize, type JsonValue } from './jcs.ts';
 import { MANDATE_STATES, type MandateStatus, type MandateTerms, mandateDigest } from './mandate.ts';
 import { formatMinor, isCurrency } from './money.ts';
@@ -36,29 +36,8 @@ export function readDecision(dossier: Dossier, claims: Claims): DecisionCase | n
     return null;
   }
   const body = parsed.data;
-  const terms = mandate === null ? null : termsOf(mandate.terms);
+  const terms = mandate === null ? null : termsOf(mandate.terms.entry.body);
   return { dossier, body, terms };
-}
-
-const limit = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-const mandateTerms = z.strictObject({
-  mandate_id: z.string(),
-  version: limit,
-  scope: z.array(z.string()),
-  currency: z.string(),
-  per_action: limit,
-  per_month: limit,
-  escalation_threshold: limit.nullable(),
-  counterparties: z.array(z.string()),
-  agent_did: z.string(),
-  time_zone: z.string(),
-  valid_until: z.string().nullable(),
-  max_uses: limit.nullable(),
-});
-
-function termsOf({ entry }: DossierEntry): MandateTerms | null {
-  const parsed = mandateTerms.safeParse(entry.body['terms']);
-  return parsed.success ? parsed.data : null;
 }
 
 /** Whether the receipt at the top of the dossier says what the decision's entry says. */

@@ -256,6 +256,19 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.evidence_subject(body text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    substring(body from '"escalation_id":"(esc_[0-9a-z]{26})"'),
+    substring(body from '"receipt_id":"(rcp_[0-9a-z]{26})"'),
+    substring(body from '"mandate_id":"(mdt_[0-9a-z]{26})"'))
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.evidence_subtree_is_of_entries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -711,6 +724,26 @@ create table public.authorisations (
   constraint authorisations_account_id_token_hash_key UNIQUE (account_id, token_hash)
 );
 
+create table public.cosignatures (
+  account_id text collate "C" not null,
+  size bigint not null,
+  witness text not null,
+  key_id bytea not null,
+  root bytea not null,
+  line text not null,
+  cosigned_at timestamp with time zone not null,
+  stored_at timestamp with time zone not null,
+  constraint cosignatures_key_id_check CHECK ((octet_length(key_id) = 4)),
+  constraint cosignatures_line_check CHECK (((line ~ '^— [^ 
+]+ [A-Za-z0-9+/=]+
+$'::text) AND (length(line) <= 1000))),
+  constraint cosignatures_root_check CHECK ((octet_length(root) = 32)),
+  constraint cosignatures_size_check CHECK ((size > 0)),
+  constraint cosignatures_witness_check CHECK (((length(witness) >= 1) AND (length(witness) <= 200))),
+  constraint cosignatures_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint cosignatures_pkey PRIMARY KEY (account_id, size, witness)
+);
+
 create table public.escalations (
   account_id text collate "C" not null,
   escalation_id text collate "C" not null,
@@ -858,6 +891,13 @@ create table public.installation (
   constraint installation_pkey PRIMARY KEY (only_row)
 );
 
+create table public.late_outcomes (
+  account_id text collate "C" not null,
+  receipt_id text collate "C" not null,
+  seq bigint not null,
+  constraint late_outcomes_pkey PRIMARY KEY (account_id, receipt_id, seq)
+);
+
 create table public.log_keys (
   public_key bytea not null,
   sealed bytea not null,
@@ -919,6 +959,17 @@ create table public.mandates (
   constraint mandates_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
   constraint mandates_pkey PRIMARY KEY (account_id, mandate_id)
 );
+
+create table public.publications (
+  account_id text collate "C" not null,
+  publisher text not null,
+  size bigint default 0 not null,
+  next_at timestamp with time zone not null,
+  constraint publications_publisher_check CHECK (((length(publisher) >= 1) AND (length(publisher) <= 250))),
+  constraint publications_size_check CHECK ((size >= 0)),
+  constraint publications_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint publications_pkey PRIMARY KEY (account_id, publisher)
+) with (fillfactor=70);
 
 create table public.reservations (
   account_id text collate "C" not null,
@@ -1007,6 +1058,23 @@ create table public.spent_nonces (
   constraint spent_nonces_pkey PRIMARY KEY (account_id, nonce_hash)
 );
 
+create table public.timestamps (
+  account_id text collate "C" not null,
+  size bigint not null,
+  root bytea not null,
+  token bytea not null,
+  gen_time timestamp with time zone not null,
+  tsa text not null,
+  trusted boolean not null,
+  stored_at timestamp with time zone not null,
+  constraint timestamps_root_check CHECK ((octet_length(root) = 32)),
+  constraint timestamps_size_check CHECK ((size > 0)),
+  constraint timestamps_token_check CHECK (((octet_length(token) >= 1) AND (octet_length(token) <= 65536))),
+  constraint timestamps_tsa_check CHECK ((tsa ~ '^[ -~]{0,200}$'::text)),
+  constraint timestamps_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint timestamps_pkey PRIMARY KEY (account_id, size)
+);
+
 create table public.token_routes (
   token_hash bytea not null,
   kind text not null,
@@ -1068,6 +1136,8 @@ CREATE UNIQUE INDEX evidence_id ON ONLY public.evidence USING btree (account_id,
 
 CREATE INDEX evidence_rare_kinds ON ONLY public.evidence USING btree (account_id, kind, seq) WHERE (kind <> ALL (ARRAY['decision'::text, 'outcome'::text]));
 
+CREATE INDEX evidence_subjects ON ONLY public.evidence USING btree (account_id, public.evidence_subject(body), seq) WHERE (kind <> ALL (ARRAY['decision'::text, 'outcome'::text]));
+
 CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btree (expires_at);
 
 CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((valid_until IS NOT NULL) AND (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text])));
@@ -1085,6 +1155,8 @@ CREATE TRIGGER facts_deleted AFTER DELETE ON public.api_keys REFERENCING OLD TAB
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
+
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.cosignatures FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
 
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
@@ -1144,6 +1216,8 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.mandates REFERENCING NEW TA
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.timestamps FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -1164,6 +1238,8 @@ grant insert, select, update on public.api_keys to mandate_app;
 
 grant insert, select, update on public.authorisations to mandate_app;
 
+grant insert, select on public.cosignatures to mandate_app;
+
 grant insert, select, update on public.escalations to mandate_app;
 
 grant insert, select on public.evidence to mandate_app;
@@ -1178,11 +1254,15 @@ grant delete, insert, select, update on public.idempotency_answers to mandate_ap
 
 grant insert, select, update on public.installation to mandate_app;
 
+grant insert, select on public.late_outcomes to mandate_app;
+
 grant insert, select on public.log_keys to mandate_app;
 
 grant insert, select, update on public.mandate_months to mandate_app;
 
 grant insert, select, update on public.mandates to mandate_app;
+
+grant insert, select, update on public.publications to mandate_app;
 
 grant delete, insert, select, update on public.reservations to mandate_app;
 
@@ -1205,6 +1285,8 @@ grant update on public.signing_keys (status) to mandate_app;
 grant insert, select on public.signing_keys to mandate_app;
 
 grant delete, insert, select on public.spent_nonces to mandate_app;
+
+grant insert, select on public.timestamps to mandate_app;
 
 grant delete, insert, select on public.token_routes to mandate_app;
 
