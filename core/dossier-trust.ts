@@ -71,6 +71,12 @@ export function readTrustFile(bytes: Uint8Array): TrustReading {
   }
 }
 
+/** Reads either of them: a trust file says which version it is of. */
+export function readPinned(bytes: Uint8Array): TrustReading {
+  const node = parsed(bytes);
+  return isJsonObject(node) && node.has('trust_version') ? readTrustFile(bytes) : readPinnedJwks(bytes);
+}
+
 /** What two files pin together: a `kid` is a thumbprint, so that it has one key only. */
 export function bothTrusted(one: Trust, other: Trust): Trust {
   const keys = new Map([...(one.keys ?? []), ...(other.keys ?? [])]);

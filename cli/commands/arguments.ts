@@ -6,6 +6,7 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   gwi: 'gateway instance',
   esc: 'escalation',
   key: 'API key',
+  rcp: 'receipt',
 };
 
 /**
