@@ -2,11 +2,11 @@ import { parseDidKey } from './did-key.ts';
 import type { PlainObject } from './dossier.ts';
 import { type Claims, entryName } from './dossier-claims.ts';
 import { type DecisionCase, isSame } from './dossier-decision.ts';
-import { readPublicKeyNoble } from './ed25519-noble.ts';
+import type { ReadPublicKey } from './ed25519-rule.ts';
 import { type Presentation, parsePresentation } from './presentation.ts';
 
 /** Checks the presentation's signature by the key that it names, and whose key that is. */
-export async function checkPresentation(given: DecisionCase, claims: Claims): Promise<void> {
+export async function checkPresentation(given: DecisionCase, readKey: ReadPublicKey, claims: Claims): Promise<void> {
   const { dossier, body } = given;
   const name = entryName(dossier.decision);
   if (body.path === 'gateway') {
@@ -28,7 +28,7 @@ export async function checkPresentation(given: DecisionCase, claims: Claims): Pr
     claims.failed('presentation', `The presentation in ${name} is malformed: ${presentation.problem}`);
     return;
   }
-  const found = await signatureProblem(presentation);
+  const found = await signatureProblem(presentation, readKey);
   const { problem } = body.presentation;
   if (found === null && problem === undefined) {
     claims.ok('presentation', `The presentation is signed by ${presentation.signer}.`);
@@ -41,9 +41,12 @@ export async function checkPresentation(given: DecisionCase, claims: Claims): Pr
   }
 }
 
-async function signatureProblem({ signer, hash_data, signature }: Presentation): Promise<string | null> {
+async function signatureProblem(
+  { signer, hash_data, signature }: Presentation,
+  readKey: ReadPublicKey,
+): Promise<string | null> {
   const bytes = parseDidKey(signer);
-  const key = bytes === null ? null : readPublicKeyNoble(bytes);
+  const key = bytes === null ? null : readKey(bytes);
   if (key === null) return "The signer's key is not an acceptable Ed25519 key.";
   return (await key.verify(hash_data, signature)) ? null : 'The signature does not verify.';
 }

@@ -16,6 +16,8 @@ import { checkConsequences, checkEscalations } from './dossier-events.ts';
 import { dossierDigest, readSeal, SEAL_TYPE } from './dossier-seal.ts';
 import type { Trust } from './dossier-trust.ts';
 import { checkHeadWitnesses, checkTimestamps } from './dossier-witnesses.ts';
+import { readPublicKeyNoble } from './ed25519-noble.ts';
+import type { ReadPublicKey } from './ed25519-rule.ts';
 import { canonicalize, type JsonValue } from './jcs.ts';
 import type { JsonNode, JsonObject } from './json.ts';
 import { readJwksMembers } from './jwk.ts';
@@ -51,10 +53,15 @@ export interface DossierReport {
 /**
  * Checks a dossier with nothing but the file and what is pinned: no network, no clock; it never throws for a file.
  *
+ * `readKey` is the engine of Ed25519; ES256 and timestamps use Web Crypto, which browsers and Node have.
  * Nothing in the file is trusted but what a pinned key signed; the JWKS in it is compared and never used. What this
  * proves and what not: docs/evidence.md. Source: contract §§9, 10, docs/design/0016-dossier.md.
  */
-export async function checkDossier(bytes: Uint8Array, trust: Trust): Promise<DossierReport> {
+export async function checkDossier(
+  bytes: Uint8Array,
+  trust: Trust,
+  readKey: ReadPublicKey = readPublicKeyNoble,
+): Promise<DossierReport> {
   const claims = new Claims();
   const read = readDossier(bytes);
   if (!read.ok) {
@@ -67,9 +74,9 @@ export async function checkDossier(bytes: Uint8Array, trust: Trust): Promise<Dos
   const head = await checkHead(dossier, trust, claims);
   checkEntries(dossier, head, claims);
   const given = readDecision(dossier, claims);
-  if (given !== null) await checkCase(given, trust, claims);
+  if (given !== null) await checkCase(given, { trust, readKey }, claims);
   if (head !== null) {
-    await checkHeadWitnesses(dossier, head, trust, claims);
+    await checkHeadWitnesses(dossier, head, { trust, readKey }, claims);
     await checkTimestamps(dossier, head, trust, claims);
   }
   checkPublishedKeys(jwks, trust, claims);
@@ -82,13 +89,18 @@ function verdictOf(claims: readonly Claim[]): DossierVerdict {
   return claims.some(isDecisive) ? 'incomplete' : 'accepted';
 }
 
-async function checkCase(given: DecisionCase, trust: Trust, claims: Claims): Promise<void> {
+interface Means {
+  readonly trust: Trust;
+  readonly readKey: ReadPublicKey;
+}
+
+async function checkCase(given: DecisionCase, { trust, readKey }: Means, claims: Claims): Promise<void> {
   checkReceipt(given, claims);
   await checkMat(given, trust, claims);
   checkVerdict(given, claims);
   checkMandate(given, claims);
   checkAction(given, claims);
-  await checkPresentation(given, claims);
+  await checkPresentation(given, readKey, claims);
   checkEscalations(given, claims);
   checkConsequences(given, claims);
 }

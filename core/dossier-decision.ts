@@ -120,7 +120,7 @@ function statusProblem(
   moved: DossierEntry | null,
 ): string | null {
   if (moved === null) {
-    return recorded.status === 'draft' ? null : `Nothing shows how the mandate came to be ${recorded.status}.`;
+    return recorded.status === 'draft' ? null : `Nothing shows how ${recorded.id} came to be ${recorded.status}.`;
   }
   const name = entryName(moved);
   if (moved.entry.seq > decision.entry.seq) return `${name} is later than the decision.`;

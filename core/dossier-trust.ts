@@ -54,7 +54,7 @@ export function readTrustFile(bytes: Uint8Array): TrustReading {
   const file = trustFile.safeParse(plainValue(node));
   if (!file.success) {
     const [issue] = file.error.issues;
-    return refused(`It is not a trust file: ${issue?.path.join('.') || 'the document'}: ${issue?.message}`);
+    return refused(`It is not a trust file: ${issue?.path.join('.') || 'the document'}: ${issue?.message}.`);
   }
   const jwks = isJsonObject(node) ? node.get('jwks') : undefined;
   const keys = jwks === undefined ? null : readJwksMembers(jwks);

@@ -3,7 +3,7 @@ import { readCheckpoint } from './checkpoint.ts';
 import type { Dossier } from './dossier.ts';
 import type { Claims } from './dossier-claims.ts';
 import type { Trust } from './dossier-trust.ts';
-import { readPublicKeyNoble } from './ed25519-noble.ts';
+import type { ReadPublicKey } from './ed25519-rule.ts';
 import { base64Bytes, readNote, verifyNote } from './signed-note.ts';
 import { checkTimestampToken } from './timestamp-token.ts';
 import type { TreeHead } from './tree-head.ts';
@@ -12,7 +12,7 @@ import type { TreeHead } from './tree-head.ts';
 export async function checkHeadWitnesses(
   { tree_head: { checkpoint: note } }: Dossier,
   head: TreeHead,
-  { logs, witnesses }: Trust,
+  { trust: { logs, witnesses }, readKey }: { readonly trust: Trust; readonly readKey: ReadPublicKey },
   claims: Claims,
 ): Promise<void> {
   if (note === null) {
@@ -30,7 +30,7 @@ export async function checkHeadWitnesses(
     return;
   }
   const known = [...logs, ...witnesses];
-  const verified = await verifyNote(note, known, readPublicKeyNoble);
+  const verified = await verifyNote(note, known, readKey);
   if (!verified.ok && verified.problem !== 'no_known_key') {
     claims.failed('checkpoint', 'A signature of the checkpoint does not verify under the pinned key that it names.');
     return;

@@ -97,10 +97,12 @@ export interface SampleOptions {
   /** In minor units; above 5000 it needs an approval, above 10000 it is denied. */
   readonly amount?: number;
   readonly service?: SampleService;
+  /** Recorded of the decision instead of what is so. */
+  readonly recorded?: { readonly [name: string]: JsonValue };
 }
 
 /** A dossier as the service would make it, with everything that one can have but timestamps. */
-export function sampleDossier({ amount = 6000, service = new SampleService() }: SampleOptions = {}) {
+export function sampleDossier({ amount = 6000, service = new SampleService(), recorded = {} }: SampleOptions = {}) {
   const chain = new Chain(service.account);
   const agent = new SigningKey(newSeed());
   const terms = sampleTerms(formatDidKey(agent.publicKey));
@@ -115,10 +117,10 @@ export function sampleDossier({ amount = 6000, service = new SampleService() }: 
   const action: Action = { type: 'payments.create', amount_minor: amount, currency: 'EUR', counterparty: 'acme' };
   const given = { service, chain, agent, terms, digest, action };
   const needsApproval = amount > 5000 && amount <= 10000;
-  const opened = needsApproval ? decided(given, null) : null;
+  const opened = needsApproval ? decided(given, null, {}) : null;
   const escalationId = opened === null ? null : opened.escalationId;
   const approved = escalationId === null ? null : chain.append('escalation.approved', approval(given, escalationId));
-  const decision = decided(given, escalationId);
+  const decision = decided(given, escalationId, recorded);
   const allowed = decision.decision === 'allow';
   const receipt = { mandate_id: terms.mandate_id, month: '2026-10-01', receipt_id: decision.entry.id, currency: 'EUR' };
   const booked = allowed
@@ -199,7 +201,7 @@ function approval({ service, terms, action, chain }: Given, escalationId: string
 }
 
 /** Decides as the service does, and records it; with an escalation, its approval is shown. */
-function decided(given: Given, escalationId: TypeId<'esc'> | null) {
+function decided(given: Given, escalationId: TypeId<'esc'> | null, recorded: { readonly [name: string]: JsonValue }) {
   const { service, chain, agent, terms, digest, action } = given;
   const nowMs = chain.nowMs + 1_000;
   const receiptId = newTypeId('rcp', nowMs);
@@ -245,8 +247,10 @@ function decided(given: Given, escalationId: TypeId<'esc'> | null) {
       ...{ idempotency_key_hash: null, escalation_token_hash: null },
     },
   });
-  const entry = chain.append('decision', body, receiptId);
-  return { entry, document, decision: verdict.decision, escalationId: newEscalation };
+  const said = { ...(JSON.parse(body) as { readonly [name: string]: JsonValue }), ...recorded };
+  const entry = chain.append('decision', canonicalize(said), receiptId);
+  const { decision } = said as { readonly decision?: JsonValue } as { readonly decision: typeof verdict.decision };
+  return { entry, document, decision, escalationId: newEscalation };
 }
 
 function matOf({ service, terms, digest, action }: Given, entry: StoredEntry): string {
