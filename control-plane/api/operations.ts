@@ -4,6 +4,7 @@ import type { ProblemCode } from '../../core/errors.ts';
 import type { TypeIdPrefix } from '../../core/type-id.ts';
 import { DENIAL_CODE_TABLE } from './denial-codes.ts';
 import type { SchemaName } from './document-schemas.ts';
+import { dossierOperations } from './dossier-operations.ts';
 import { exampleSecret, IDS } from './example-facts.ts';
 import * as examples from './examples.ts';
 import { type Access, DOCUMENT_METHODS, type Examples, type Operation, type Parameter } from './operation.ts';
@@ -453,4 +454,12 @@ const SERVICE: readonly Operation[] = [
 ];
 
 /** Every operation of the public API, the gateway path among them. */
-export const OPERATIONS: readonly Operation[] = [...DECIDING, ...BOOKING, ...LOG, ...SANDBOX, GATEWAY, ...SERVICE];
+export const OPERATIONS: readonly Operation[] = [
+  ...DECIDING,
+  ...BOOKING,
+  ...LOG,
+  ...dossierOperations(PASSED_ON, NEEDS_KEY),
+  ...SANDBOX,
+  GATEWAY,
+  ...SERVICE,
+];
