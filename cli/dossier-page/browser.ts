@@ -67,12 +67,13 @@ async function check(): Promise<void> {
   tell('keys-name', pinned.size === 0 ? 'No file yet' : [...pinned.keys()].join(', '));
   if (dossier === null) return;
   const trust = [...pinned.values()].reduce(bothTrusted, NO_TRUST);
-  const report = await checkDossier(dossier.bytes, trust);
+  const { name, bytes } = dossier;
+  const report = await checkDossier(bytes, trust);
   // A file that was opened meanwhile is what is shown.
-  if (round === rounds) show(report);
+  if (round === rounds) show(report, name);
 }
 
-function show({ verdict, claims, summary }: DossierReport): void {
+function show({ verdict, claims, summary }: DossierReport, file: string): void {
   const { title, text } = VERDICT_TEXTS[verdict];
   element('verdict').className = `verdict ${verdict}`;
   tell('verdict-title', title);
@@ -89,6 +90,7 @@ function show({ verdict, claims, summary }: DossierReport): void {
     return row;
   });
   element('claims').replaceChildren(...rows);
+  element('report').setAttribute('data-file', file);
   element('report').hidden = false;
   document.title = `${title}: ${summary?.receipt_id ?? 'dossier'}`;
 }
