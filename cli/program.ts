@@ -8,11 +8,13 @@ import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
+import { registerNotifications } from './commands/notifications.ts';
 import { registerProcesses } from './commands/processes.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
 import { registerTools } from './commands/tools.ts';
+import { registerWebhooks } from './commands/webhooks.ts';
 import { Invocation } from './invocation.ts';
 import type { Io } from './io.ts';
 
@@ -68,6 +70,8 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerSigningKeys(program, invocation);
   program.commandsGroup('Your account:');
   registerAccount(program, invocation);
+  registerNotifications(program, invocation);
+  registerWebhooks(program, invocation);
   program.commandsGroup('What agents may do, and what they did:');
   registerMandates(program, invocation);
   registerGateways(program, invocation);

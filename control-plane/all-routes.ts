@@ -12,6 +12,7 @@ import { registerToolRoutes } from './gateways/tool-routes.ts';
 import { registerKeyRoutes } from './keys/routes.ts';
 import { registerMandateRoutes } from './mandates/routes.ts';
 import { registerMandateStatusRoutes } from './mandates/status-routes.ts';
+import { registerNotificationRoutes } from './notifications/routes.ts';
 import { registerSandboxRoutes } from './sandbox/routes.ts';
 import type { RegisterRoutes } from './server.ts';
 import { jwksRoute } from './signing/routes.ts';
@@ -22,6 +23,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,
+  registerNotificationRoutes,
   registerEvidenceRoutes,
   registerLogRoutes,
   registerDossierRoutes,

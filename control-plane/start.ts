@@ -15,6 +15,8 @@ import { TokenRoutes } from './decisions/token-routes.ts';
 import { VersionCache } from './decisions/versions.ts';
 import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
+import { openPublishing, type Publishing } from './publishing/start-publishing.ts';
+import { evidenceTreeHeads } from './publishing/tree-heads.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
 import type { Buckets } from './rate-limit/operations.ts';
 import { RedisBuckets } from './rate-limit/redis-buckets.ts';
@@ -41,6 +43,8 @@ export interface ControlPlaneCore {
   readonly buckets: Buckets;
   readonly keyUses: KeyUses;
   readonly sandboxAccountId: string;
+  /** Timestamps, cosignatures, and who makes them. */
+  readonly publishing: Publishing;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -133,7 +137,10 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   });
   undo.push(() => lanes.close());
   const keyUses = new KeyUses();
-  const means = { lanes, metrics, custody, signing, issuer, buckets, keyUses, sandboxAccountId };
+  const heads = evidenceTreeHeads({ sql, signing, issuer });
+  const publishing = await openPublishing({ config, sql, heads, log, metrics });
+  undo.push(() => publishing.close());
+  const means = { lanes, metrics, custody, signing, issuer, buckets, keyUses, sandboxAccountId, publishing };
   const core = { config, log, sql, logError, ...means };
   return { core, internalSecret };
 }

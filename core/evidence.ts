@@ -44,6 +44,14 @@ export const EVIDENCE_KINDS = [
   'escalation.rejected',
   'escalation.expired',
   'evidence.exported',
+  'webhook.created',
+  'webhook.secret_rotated',
+  'webhook.disabled',
+  'webhook.enabled',
+  'webhook.deleted',
+  'webhook.tested',
+  'webhook.replayed',
+  'notifications.changed',
 ] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 

@@ -5,7 +5,21 @@ import { randomBytes } from 'node:crypto';
  *
  * Source: TypeID 0.3.0, RFC 9562 §5.7, contract §1.
  */
-export const TYPE_ID_PREFIXES = ['acc', 'mdt', 'rcp', 'esc', 'gwi', 'tol', 'key', 'con', 'exe', 'ses', 'evt'] as const;
+export const TYPE_ID_PREFIXES = [
+  'acc',
+  'mdt',
+  'rcp',
+  'esc',
+  'gwi',
+  'tol',
+  'key',
+  'con',
+  'exe',
+  'ses',
+  'evt',
+  'whk',
+  'dlv',
+] as const;
 export type TypeIdPrefix = (typeof TYPE_ID_PREFIXES)[number];
 export type TypeId<P extends TypeIdPrefix = TypeIdPrefix> = `${P}_${string}`;
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import {
+  BATCH_AHEAD_MIN,
   BATCH_ASKS_MAX,
   BATCH_OTHERS_MAX,
   BATCH_STALLED_MS,
@@ -338,10 +339,17 @@ class Lane {
 
   /** Whether what waits must wait on: enough messages are under way, and none of them takes unusually long. */
   get #full(): boolean {
-    if (this.#inFlight.size >= BATCHES_IN_FLIGHT_MAX) return true;
-    if (this.#inFlight.size < BATCHES_AT_ONCE) return false;
+    const { size } = this.#inFlight;
+    if (size === 0) return false;
+    if (size >= BATCHES_IN_FLIGHT_MAX) return true;
     let youngest = 0;
-    for (const { startedMs } of this.#inFlight) youngest = Math.max(youngest, startedMs);
+    let asked = 0;
+    for (const { startedMs, asks } of this.#inFlight) {
+      youngest = Math.max(youngest, startedMs);
+      asked += asks.length;
+    }
+    const waiting = this.#asks.length;
+    if (size < BATCHES_AT_ONCE && waiting >= BATCH_AHEAD_MIN && waiting * 2 >= asked) return false;
     return performance.now() - youngest <= BATCH_STALLED_MS;
   }
 

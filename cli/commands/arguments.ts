@@ -7,6 +7,8 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   esc: 'escalation',
   key: 'API key',
   rcp: 'receipt',
+  whk: 'webhook',
+  dlv: 'delivery',
 };
 
 /**

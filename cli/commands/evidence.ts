@@ -1,10 +1,12 @@
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { CHAIN_START, type ChainHead, chainProblem, type StoredEntry } from '../../core/evidence.ts';
 import type { AdminClient, JsonRecord } from '../admin-client.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError, EXIT_USAGE } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
+import { type KnownHead, keptHead, readStatedHead, TreeCheck } from '../tree-check.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -27,17 +29,51 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
   evidence
     .command('verify')
-    .description('read the whole chain and recompute every hash here')
-    .action(() => verify(invocation));
+    .description('read the whole chain and recompute every hash and the signed Merkle root here')
+    .option('--checkpoint <file>', 'a checkpoint that was kept elsewhere, to find out what was rewritten since')
+    .action((options: { checkpoint?: string }) => verify(invocation, options.checkpoint));
+  evidence
+    .command('log')
+    .description('show the signed tree head of the evidence, and the key that its checkpoints are verified with')
+    .action(async () => {
+      const answer = await (await invocation.client()).get('/admin/evidence/log');
+      invocation.show(answer, (value) =>
+        [
+          ...String(value['checkpoint'])
+            .split('\n')
+            .map((line) => `${printable(line)}\n`),
+          `Verifier key: ${printable(String(value['verifier_key']))}`,
+          `\nSigned at ${printable(String(value['at']))} over ${value['size']} entries.\n`,
+        ].join(''),
+      );
+    });
 }
 
-async function verify(invocation: Invocation): Promise<void> {
+async function verify(invocation: Invocation, file?: string): Promise<void> {
+  const note = file === undefined ? null : await readCheckpointFile(file);
   const progress = new Progress(invocation.io, 'Checking evidence', !invocation.json);
-  const result = await verifyChain(await invocation.client(), (done, all) => progress.update(done, all));
+  const onProgress = (done: number, all: number) => progress.update(done, all);
+  const result = await verifyChain(await invocation.client(), onProgress, note);
   progress.end();
   if (result.broken !== null) throw brokenChain(result.broken);
-  const text = JSON.stringify({ intact: true, entries: result.entries, hash: result.hash });
-  invocation.show({ text, value: {} }, () => `${result.entries} entries, chain intact (head ${result.hash})\n`);
+  const { entries, hash, treeHead, kept } = result;
+  const compared = kept === null ? {} : { kept_checkpoint: { size: kept.size, root: kept.root } };
+  const text = JSON.stringify({ intact: true, entries, hash, tree_head: treeHead, ...compared });
+  invocation.show(
+    { text, value: {} },
+    () =>
+      `${entries} entries, chain intact (head ${hash})\n` +
+      `The tree head of ${treeHead.size} entries signed at ${treeHead.at} is theirs (root ${treeHead.root}).\n` +
+      (kept === null ? '' : `So is ${kept.what}: nothing before was rewritten since.\n`),
+  );
+}
+
+async function readCheckpointFile(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch {
+    throw new CliError(`The file ${printable(file)} cannot be read.`, { exitCode: EXIT_USAGE });
+  }
 }
 
 /** The first entry at which a chain is broken; `id` is empty where there is no such entry. */
@@ -47,20 +83,38 @@ export interface Break {
   readonly problem: string;
 }
 
+/** What verifying a chain found. */
+export interface ChainResult {
+  readonly entries: number;
+  readonly hash: string;
+  readonly treeHead: { readonly size: number; readonly root: string; readonly at: string };
+  /** The head of the checkpoint that was kept, or null. */
+  readonly kept: KnownHead | null;
+  readonly broken: Break | null;
+}
+
 /**
- * Reads an account's chain from its beginning and checks each entry against the one before, and the last one against
- * the head as it was told at the beginning; entries that were appended meanwhile are left for the next time.
+ * Reads an account's chain from its beginning and checks each entry against the one before, the last one against the
+ * head as it was told at the beginning, and the Merkle root over them against the tree head that the service signed;
+ * entries that were appended meanwhile are left for the next time. `note`: a kept checkpoint, compared too.
  */
 export async function verifyChain(
   client: AdminClient,
   onProgress: (done: number, all: number) => void = () => {},
-): Promise<{ entries: number; hash: string; broken: Break | null }> {
+  note: string | null = null,
+): Promise<ChainResult> {
+  const { account_id: accountId } = (await client.get('/admin/account')).value;
+  const stated = await readStatedHead(client, String(accountId));
+  const treeHead = { size: stated.size, root: stated.root, at: stated.at };
+  const kept = note === null ? null : keptHead(note, String(accountId));
+  const tree = new TreeCheck(client, stated, kept);
+  // Told after the tree head, so that the chain has no fewer entries.
   const account = (await client.get('/admin/account')).value;
   const told = recordOf(account, 'evidence');
   const [size, hash] = [Number(told['size']), String(told['hash'])];
   let head: ChainHead = { size: 0, hash: CHAIN_START, atMs: 0 };
   const broken = (entry: { seq: number; id: string }, problem: string) => {
-    return { entries: head.size, hash: head.hash, broken: { seq: entry.seq, id: entry.id, problem } };
+    return { entries: head.size, hash: head.hash, treeHead, kept, broken: { seq: entry.seq, id: entry.id, problem } };
   };
   while (head.size < size) {
     const page = await client.get(`/admin/evidence?from_seq=${head.size}&limit=${PAGE_ENTRIES}`);
@@ -72,11 +126,18 @@ export async function verifyChain(
       const problem = entry.account === account['account_id'] ? chainProblem(head, entry) : 'of another account';
       if (problem !== null) return broken({ seq: head.size, id: entry.id }, problem);
       head = { size: head.size + 1, hash: entry.hash, atMs: Date.parse(entry.at) };
+      tree.add(entry);
     }
+    const differs = await tree.compareStored();
+    if (differs !== null) return broken({ seq: differs.seq, id: '' }, differs.problem);
     onProgress(head.size, size);
   }
-  if (head.hash === hash) return { entries: head.size, hash, broken: null };
-  return broken({ seq: head.size - 1, id: '' }, 'the head names another hash than the last entry has');
+  if (head.hash !== hash) {
+    return broken({ seq: head.size - 1, id: '' }, 'the head names another hash than the last entry has');
+  }
+  const differs = tree.end();
+  if (differs !== null) return broken({ seq: differs.seq, id: '' }, differs.problem);
+  return { entries: head.size, hash, treeHead, kept, broken: null };
 }
 
 /** An entry as `core/evidence.ts` checks it; its members are exactly what is hashed, so nothing else may be odd. */

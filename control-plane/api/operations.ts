@@ -227,7 +227,7 @@ const LOG: readonly Operation[] = [
         content: { type: 'text/plain', schema: 'text', examples: { checkpoint: examples.CHECKPOINT } },
       },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'conflict'],
   },
   {
     methods: ['get'],
@@ -240,7 +240,7 @@ const LOG: readonly Operation[] = [
     answers: [
       { status: '200', description: 'The tree head.', content: json('TreeHead', { head: examples.TREE_HEAD }) },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'conflict'],
   },
   {
     methods: ['get'],
@@ -258,7 +258,7 @@ const LOG: readonly Operation[] = [
         content: { type: 'application/octet-stream', schema: 'bytes', examples: {} },
       },
     ],
-    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found'],
+    problems: [...PASSED_ON, ...NEEDS_KEY, 'not_found', 'conflict'],
   },
   {
     methods: ['get'],

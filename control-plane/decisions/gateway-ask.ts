@@ -148,7 +148,7 @@ function reserve(context: AskContext, given: Case, amount: number, receiptId: st
   context.recording.hold(hold);
   context.facts.reservations.set(receiptId, { ...hold, state: 'reserved' });
   month.reserved += amount;
-  countUse(context, mandate);
+  countUse(context, mandate, amount);
   const keyed = keyedRequest(given);
   if (keyed !== null) keepKey(context, keyed, receiptId);
 }

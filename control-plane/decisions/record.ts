@@ -63,9 +63,10 @@ export const AUTHORISATION_DUE_MS = 24 * 60 * 60_000;
 const FRESH_MS = 1_000;
 
 const RECORD_PARAMS = 40;
-const PLACES = Array.from({ length: RECORD_PARAMS }, (_, i) => `$${i + 1}`).join(', ');
-const RECORD = `select record_decisions(${PLACES}) as now_ms`;
-const AUTHORISE = `select record_authorisations(${Array.from({ length: 15 }, (_, i) => `$${i + 1}`).join(', ')})`;
+const AUTHORISE_PARAMS = 15;
+const places = (count: number): string => Array.from({ length: count }, (_, i) => `$${i + 1}`).join(', ');
+const RECORD = `select record_decisions(${places(RECORD_PARAMS)}) as now_ms`;
+const RECORD_AND_AUTHORISE = `select record_and_authorise(${places(RECORD_PARAMS + AUTHORISE_PARAMS)}) as now_ms`;
 
 /** Outcomes of an account that will be one entry, and the receipts among them that are told late. */
 interface WaitingOutcomes {
@@ -125,7 +126,7 @@ export class Recording {
   get single(): boolean {
     const { receipt, waiting } = this.#late;
     if (receipt.length + waiting > 0) return false;
-    return this.#statements.length === 0 && this.#authorisations.length === 0 && this.#assumed.nonce.length === 0;
+    return this.#statements.length === 0 && this.#assumed.nonce.length === 0;
   }
 
   /** Whether it changes facts that carry a revision, so that what is in memory is not what is stored then. */
@@ -264,9 +265,11 @@ export class Recording {
   send(sql: Sql): Promise<unknown>[] {
     const sent: Promise<unknown>[] = [];
     for (const head of [...this.#outcomes.keys()]) this.#appendOutcomes(head);
-    if (this.#heads.size > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     if (this.#authorisations.length > 0) {
-      sent.push(sql.unsafe(AUTHORISE, this.#authoriseParams(), { prepare: true }).execute());
+      const params = [...this.#params(), ...this.#authoriseParams()];
+      sent.push(sql.unsafe(RECORD_AND_AUTHORISE, params, { prepare: true }).execute());
+    } else if (this.#heads.size > 0) {
+      sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     }
     if (this.#assumed.nonce.length > 0) {
       const params = [joined(this.#assumed.account), joined(this.#assumed.nonce)];
@@ -287,7 +290,7 @@ export class Recording {
     const heads = [...this.#heads.values()].sort((a, b) => (a.accountId < b.accountId ? -1 : 1));
     const confirmed = this.#confirmed;
     const placeOf = new Map(heads.map((head, i) => [head, i + 1]));
-    const places = (column: readonly HeadState[]) => joined(column.map((head) => placeOf.get(head)!));
+    const placesOf = (column: readonly HeadState[]) => joined(column.map((head) => placeOf.get(head)!));
     const entries = this.#entries;
     return [
       heads.length,
@@ -299,7 +302,7 @@ export class Recording {
       joined(heads.map((head) => head.hash)),
       joined(heads.map((head) => head.nowMs)),
       joined(heads.map((head) => head.now)),
-      places(entries.head),
+      placesOf(entries.head),
       joined(entries.seq),
       joined(entries.id),
       joined(this.kinds),
@@ -314,12 +317,12 @@ export class Recording {
       this.#holds.keyed ? joined(this.#holds.key) : '',
       RESERVATION_DUE_MS,
       this.#gone.receipt.length,
-      places(this.#gone.head),
+      placesOf(this.#gone.head),
       joined(this.#gone.receipt),
-      places(this.#unknown.head),
+      placesOf(this.#unknown.head),
       joined(this.#unknown.receipt),
       joined(heads.map((head) => edgeHashes(head.edge).join(''))),
-      places(this.#subtrees.head),
+      placesOf(this.#subtrees.head),
       joined(this.#subtrees.level),
       joined(this.#subtrees.index),
       joined(this.#subtrees.hash),

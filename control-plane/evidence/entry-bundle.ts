@@ -1,6 +1,7 @@
 import { ProblemError } from '../../core/errors.ts';
 import { entryText, type StoredEntry } from '../../core/evidence.ts';
 import type { Sql } from '../db/client.ts';
+import { EvidenceContradiction } from './tree.ts';
 
 /** What a length of two bytes can say. */
 const ENTRY_MAX_BYTES = 0xffff;
@@ -16,14 +17,14 @@ export async function entryBundle(sql: Sql, accountId: string, from: number, wid
   const rows = await sql<Omit<StoredEntry, 'hash'>[]>`
     select account_id as account, seq, id, kind, at, encode(prev, 'hex') as prev, body from evidence
     where account_id = ${accountId} and seq >= ${from} and seq < ${from + width} order by seq`;
-  if (rows.length !== width) throw new Error(`entries of ${accountId} from ${from} on are missing`);
+  if (rows.length !== width) throw new EvidenceContradiction(`entries of ${accountId} from ${from} on are missing`);
   return Buffer.concat(rows.flatMap((row) => lengthPrefixed(row.seq, Buffer.from(entryText(row)))));
 }
 
 function lengthPrefixed(seq: number, text: Buffer): [Buffer, Buffer] {
   if (text.length > ENTRY_MAX_BYTES) {
-    const detail = `Entry ${seq} is longer than an entry bundle can hold (${ENTRY_MAX_BYTES} bytes): export it instead.`;
-    throw new ProblemError('conflict', detail);
+    const most = `an entry bundle can hold (${ENTRY_MAX_BYTES} bytes)`;
+    throw new ProblemError('conflict', `Entry ${seq} is longer than ${most}: export it instead.`);
   }
   const length = Buffer.alloc(2);
   length.writeUInt16BE(text.length);

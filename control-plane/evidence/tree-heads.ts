@@ -5,7 +5,7 @@ import type { VerifierKey } from '../../core/signed-note.ts';
 import { TREE_HEAD_TYPE, type TreeHead, treeHeadClaims } from '../../core/tree-head.ts';
 import type { Sql } from '../db/client.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { rootOf } from './tree.ts';
+import { EvidenceContradiction, rootOf } from './tree.ts';
 
 /** A tree head that was signed: as a checkpoint (C2SP tlog-checkpoint) and as an ES256 token (`sth+jwt`). */
 export interface SignedTreeHead extends TreeHead {
@@ -18,11 +18,6 @@ export type TreeHeadMeans = Pick<RouteDependencies, 'sql' | 'signing' | 'issuer'
 
 /** A head this young is not replaced for entries that came since: readers of a busy account share one, in ms. */
 const FRESH_MS = 1_000;
-
-/** The evidence contradicts itself or what was signed; nothing is signed any more until people have looked at it. */
-export class EvidenceContradiction extends Error {
-  override readonly name = 'EvidenceContradiction';
-}
 
 /** How many entries an account has and the root over them now (hex); unsigned, and read from the stored tree. */
 export async function currentTreeHead(sql: Sql, accountId: string): Promise<Pick<TreeHead, 'size' | 'root'>> {

@@ -12,6 +12,11 @@ import {
 } from '../../core/merkle-tree.ts';
 import type { Sql } from '../db/client.ts';
 
+/** The evidence contradicts itself or what was signed; nothing is proven or signed until people have looked at it. */
+export class EvidenceContradiction extends Error {
+  override readonly name = 'EvidenceContradiction';
+}
+
 /** The tree of an account's first `size` entries; whoever makes one knows that there are so many. */
 export interface EvidenceTree {
   readonly accountId: string;
@@ -113,5 +118,7 @@ function nodeHash(tiles: ReadonlyMap<string, readonly string[]>, place: NodePlac
 /** Evidence is never missing: what is not there was taken away, and nothing may be proven with the rest. */
 function whole(hashes: Buffer | undefined, tree: EvidenceTree, { level, index, width }: TilePlace): Buffer {
   if (hashes?.length === width * 32) return hashes;
-  throw new Error(`the tree of ${tree.accountId} lacks hashes of level ${level} from ${index * TILE_WIDTH} on`);
+  throw new EvidenceContradiction(
+    `the tree of ${tree.accountId} lacks hashes of level ${level} from ${index * TILE_WIDTH} on`,
+  );
 }

@@ -13,7 +13,7 @@ const KEY_USES_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
 
 /** A job with the pause between its rounds, in milliseconds. */
-export interface TimedJob {
+interface TimedJob {
   readonly name: string;
   readonly intervalMs: number;
   readonly run: Job;
@@ -32,7 +32,7 @@ const JOBS: readonly TimedJob[] = [
 ];
 
 /** The rounds of those who show tree heads to others (contract §10). */
-export function publishingJobs(publishers: readonly HeadPublisher[]): TimedJob[] {
+export function publishingJobs(publishers: readonly HeadPublisher[]): Loop[] {
   return publishers.map((one) => ({ name: 'publish tree heads', intervalMs: INTERVAL_MS, run: () => one.round() }));
 }
 
@@ -42,13 +42,28 @@ export function publishingJobs(publishers: readonly HeadPublisher[]): TimedJob[]
  * Every replica runs every job: each finds candidates without a lock and acts under the account's lock on what still
  * is one. Nothing here decides: a decision judges times by itself, however late a job is.
  */
-export function startJobs(core: JobsCore, further: readonly TimedJob[] = []): () => Promise<void> {
+export function startJobs(core: JobsCore, further: readonly Loop[] = []): () => Promise<void> {
+  return startLoops(core, [...JOBS.map((job) => ({ ...job, run: () => job.run(core) })), ...further]);
+}
+
+/** What loops need besides what they run. */
+export type LoopCore = Pick<JobsCore, 'log'>;
+
+/** Something that runs again and again: at once where there may be more, else after a pause in milliseconds. */
+export interface Loop {
+  readonly name: string;
+  readonly intervalMs: number;
+  readonly run: () => Promise<boolean>;
+}
+
+/** Runs loops beside each other; the returned function ends them after the rounds that are under way. */
+export function startLoops(core: LoopCore, all: readonly Loop[]): () => Promise<void> {
   const stopping = new AbortController();
-  const loops = [...JOBS, ...further].map(async ({ name, intervalMs, run }) => {
+  const loops = all.map(async ({ name, intervalMs, run }) => {
     while (!stopping.signal.aborted) {
       let more = false;
       try {
-        more = await run(core);
+        more = await run();
       } catch (error) {
         core.log.error({ err: error, job: name }, 'a job failed and will be tried again');
       }

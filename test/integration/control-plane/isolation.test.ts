@@ -11,7 +11,7 @@ const PAYMENTS = 'http.post:/payments';
 const MAPPING = { action_type: 'payments.create' };
 const CREDENTIAL = 'Bearer sk_live_4242424242424242';
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 interface Route {
   readonly method: string;
@@ -53,6 +53,8 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
   const escalated = await ask(fixture.lanes, account, { amount: 501 });
   if (escalated.answer !== 'escalate') throw new Error(`not escalated: ${JSON.stringify(escalated)}`);
   const key = await fixture.as('POST', '/admin/keys', { scopes: ['verify'] });
+  const webhook = await fixture.as('POST', '/admin/webhooks', { url: 'http://127.0.0.1:9/' });
+  const tried = await fixture.as('POST', `/admin/webhooks/${textAt(webhook, 'endpoint_id')}/test`);
   return {
     agent,
     apiKey: textAt(key, 'api_key'),
@@ -61,14 +63,16 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
       gateways: agent.instanceId,
       escalations: escalated.escalation_id,
       keys: textAt(key, 'key_id'),
+      webhooks: textAt(webhook, 'endpoint_id'),
+      deliveries: textAt(tried, 'delivery_id'),
     },
   };
 }
 
-const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key' } as const;
+const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key', webhooks: 'whk' } as const;
 
 function nounOf(url: string): keyof typeof KINDS {
-  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys)\/:id/.exec(url)?.[1];
+  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|webhooks)\/:id/.exec(url)?.[1];
   if (noun === undefined) throw new Error(`the test does not know ${url}`);
   return noun as keyof typeof KINDS;
 }
@@ -103,7 +107,12 @@ t.test('to a stranger what belongs to another account is what does not exist, on
   t.ok(own.length >= 20, `${own.length} routes name something by its identifier`);
   for (const { method, url } of own) {
     const send = (id: string) =>
-      fixture.send(method as Method, url.replace(':id', id), stranger.token, BODIES[`${method} ${url}`]);
+      fixture.send(
+        method as Method,
+        url.replace(':id', id).replace(':delivery', ids['deliveries'] ?? ''),
+        stranger.token,
+        BODIES[`${method} ${url}`],
+      );
     const others = await send(ids[nounOf(url)] ?? '');
     t.same(problemOf(others), [404, 'not_found'], `${method} ${url}`);
     t.same(visible(others), visible(await send(newTypeId(KINDS[nounOf(url)], 0))), 'cannot be told apart');
@@ -116,7 +125,7 @@ t.test('lists hold what is one’s own, and nothing can be built on what is anot
   const { agent } = await belongings(fixture);
   const stranger = await fixture.signUp();
   const as = (method: Method, url: string, body?: unknown) => fixture.send(method, url, stranger.token, body);
-  for (const noun of ['mandates', 'gateways', 'escalations', 'keys']) {
+  for (const noun of ['mandates', 'gateways', 'escalations', 'keys', 'webhooks']) {
     t.same((await as('GET', `/admin/${noun}`)).body, { [noun]: [] });
   }
   const made = { target_url: 'http://127.0.0.1:9' };

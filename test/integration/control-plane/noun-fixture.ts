@@ -1,12 +1,14 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
 import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
+import { registerLogRoutes } from '../../../control-plane/evidence/log-routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
 import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
 import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
+import { registerNotificationRoutes } from '../../../control-plane/notifications/routes.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import type { ApiScope } from '../../../core/api-scopes.ts';
 import { entryHash, type StoredEntry } from '../../../core/evidence.ts';
@@ -26,7 +28,9 @@ export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerGatewayRoutes,
   registerToolRoutes,
   registerEscalationRoutes,
+  registerNotificationRoutes,
   registerEvidenceRoutes,
+  registerLogRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerDenialCodeRoutes,
