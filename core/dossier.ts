@@ -120,7 +120,7 @@ export function dossierJsonSchema(): object {
   return {
     $id: `urn:mandate-gateway:dossier:${DOSSIER_VERSION}`,
     title: 'Dispute dossier',
-    ...z.toJSONSchema(dossierDocument, { io: 'input', unrepresentable: 'any', reused: 'ref' }),
+    ...z.toJSONSchema(dossierDocument, { io: 'input', unrepresentable: 'any' }),
   };
 }
 
