@@ -325,8 +325,7 @@ export const WITNESS_ANSWER_MAX_BYTES = 64 * 1024;
 export const CONSISTENCY_PROOF_MAX = 63;
 /** Bytes of one line of an exported file: an entry's body has 64 KiB, a trailer a timestamp token in base64. */
 export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
-/** Entries, and bytes of their bodies, that an export reads at a time: a few such pages are all that it holds. */
-export const EXPORT_PAGE_ENTRIES = 2_000;
-export const EXPORT_PAGE_BYTES = 1024 * 1024;
+/** Entries that an export reads at a time. It holds two such pages: 0.5 MiB as a rule, 17 where all are the longest. */
+export const EXPORT_PAGE_ENTRIES = 256;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;
