@@ -17,7 +17,10 @@ type TestContext = Parameters<typeof createDatabase>[0];
 export interface Cluster {
   readonly sql: Sql;
   readonly controlPlanes: readonly StartedProcess[];
+  /** Where the proxy is now. */
   readonly proxyUrl: string;
+  /** Kills the proxy with its workers, and starts it anew. */
+  killProxy(): Promise<void>;
   /** How often each reference reached the target: the ledger that is judged by. */
   readonly ledger: Map<string, number>;
   startControlPlane(index: number): Promise<StartedProcess>;
@@ -55,24 +58,32 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
     return started;
   };
   const controlPlanes = await Promise.all([startControlPlane(0), startControlPlane(1)]);
-  const proxy = await startProcess('proxy/main', {
-    ...SHARED,
-    ...secrets,
-    MANDATE_PROXY_WORKERS: '2',
-    MANDATE_CONTROL_PLANES: sockets.map((socket) => `unix:${socket}`).join(','),
-    MANDATE_CONTROL_URL: controlPlanes[0]!.at['admin'],
-    MANDATE_PROXY_PORT: '0',
-    MANDATE_PROXY_METRICS_PORT: '0',
-  });
-  t.teardown(() => ended(proxy));
-  const proxyUrl = proxy.at['proxy'] ?? '';
+  const startProxy = async (): Promise<StartedProcess> => {
+    const started = await startProcess('proxy/main', {
+      ...SHARED,
+      ...secrets,
+      MANDATE_PROXY_WORKERS: '2',
+      MANDATE_CONTROL_PLANES: sockets.map((socket) => `unix:${socket}`).join(','),
+      MANDATE_CONTROL_URL: controlPlanes[0]!.at['admin'],
+      MANDATE_PROXY_PORT: '0',
+      MANDATE_PROXY_METRICS_PORT: '0',
+    });
+    t.teardown(() => ended(started));
+    return started;
+  };
+  let proxy = await startProxy();
+  const proxyUrl = (): string => proxy.at['proxy'] ?? '';
+  const killProxy = async (): Promise<void> => {
+    await ended(proxy, 'SIGKILL');
+    proxy = await startProxy();
+  };
   const agent = new Agent({ keepAlive: true, maxSockets: 128 });
   t.teardown(async () => agent.destroy());
   const seed: Cluster['seed'] = async (limits, instances) => {
     const [account] = await seedAccounts(sql, 1, target.url, limits);
     return [account!, ...(await seedInstances(sql, account!, instances - 1))];
   };
-  const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl, token, reference);
+  const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl(), token, reference);
   const signIn: Cluster['signIn'] = async (accountId) => {
     const token = newSecretToken('ses');
     const id = newTypeId('ses', Date.now());
@@ -90,7 +101,13 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
     };
     return { post };
   };
-  return { sql, controlPlanes, proxyUrl, ledger: target.ledger, startControlPlane, seed, pay, signIn };
+  const { ledger } = target;
+  return {
+    ...{ sql, controlPlanes, ledger, startControlPlane, killProxy, seed, pay, signIn },
+    get proxyUrl() {
+      return proxyUrl();
+    },
+  };
 }
 
 async function startTarget(t: TestContext) {
