@@ -7,12 +7,15 @@ import { formatDidKey } from '../core/did-key.ts';
 import type { SigningKey } from '../core/ed25519.ts';
 import { pidOf, stopChild } from './children.ts';
 import type { Contender, RunningContender } from './contender.ts';
+import { fillEvidence } from './fill-evidence.ts';
 import { startProcess } from './processes.ts';
 import { type BenchDatabase, benchDatabase, seedAccounts, seedKey } from './seed.ts';
 
 /** The two processes and their database. */
 interface StartedSystem {
   readonly url: string;
+  /** The control plane itself, without the proxy before it. */
+  readonly controlUrl: string;
   readonly pids: Readonly<Record<string, readonly number[]>>;
   stop(): Promise<void>;
 }
@@ -45,6 +48,7 @@ async function startSystem(database: BenchDatabase, batchMax: number): Promise<S
   });
   return {
     url: proxy.at['proxy'] ?? '',
+    controlUrl: control.at['admin'] ?? '',
     pids: { proxy: [pidOf(proxy.child)], 'control plane': [pidOf(control.child)], PostgreSQL: [database.pid] },
     stop: async () => {
       await stopChild(proxy.child);
@@ -80,6 +84,18 @@ export async function startVerifyGateway(options: { readonly keys: number; reado
   await sql.end();
   const { accountId, mandateId } = account;
   return { ...(await startSystem(database, 256)), accountId, mandateId, apiKeys };
+}
+
+/** The same system with one account that has so many entries of evidence, and an API key that may read them. */
+export async function startEvidenceGateway(entries: number) {
+  const database = await benchDatabase();
+  const sql = connect(database.ownerUrl, { applicationName: 'bench', max: 1, statementTimeoutMs: 0 });
+  const [account] = await seedAccounts(sql, 1, 'http://127.0.0.1:9');
+  if (account === undefined) throw new Error('no account was seeded');
+  await fillEvidence(sql, account, entries);
+  const { apiKey } = await seedKey(sql, account, ['evidence:read']);
+  await sql.end();
+  return { ...(await startSystem(database, 256)), apiKey };
 }
 
 /** Our gateway as it is shipped: full enforcement, durable evidence, one worker. */

@@ -66,6 +66,24 @@ export class AdminClient {
     return this.#request(method, path, body, headers);
   }
 
+  /**
+   * Sends JSON text and gives the answer's bytes as they come, however long that takes.
+   *
+   * @throws CliError as {@link send}, also where the connection ends before the answer does
+   */
+  async *stream(path: string, body: string): AsyncGenerator<Uint8Array> {
+    const gone = new AbortController();
+    const response = await this.#fetch('POST', path, body, {}, gone.signal);
+    try {
+      if (!response.ok) throw this.#refusal(response.status, await response.text());
+      if (response.body !== null) yield* response.body;
+    } catch (error) {
+      throw error instanceof CliError ? error : this.#unreachable(error);
+    } finally {
+      gone.abort();
+    }
+  }
+
   async #request(
     method: string,
     path: string,
@@ -90,6 +108,7 @@ export class AdminClient {
     path: string,
     body: string | undefined,
     more: Readonly<Record<string, string>>,
+    signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   ): Promise<Response> {
     const headers: Record<string, string> = { accept: 'application/json', ...more };
     if (this.#token !== null) headers['authorization'] = `Bearer ${this.#token}`;
@@ -99,7 +118,7 @@ export class AdminClient {
         method,
         headers,
         redirect: 'manual',
-        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+        signal,
         ...(body === undefined ? {} : { body }),
       });
     } catch (error) {

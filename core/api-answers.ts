@@ -68,6 +68,36 @@ export const treeHeadAnswer = z.object({
   verifier_key: z.string().meta({ description: 'The key of the checkpoint: name+id+base64 (C2SP signed-note).' }),
 });
 
+const seq = z.int().min(0);
+
+/** The file of POST /api/v1/evidence/export in its JSON form (core/evidence-export.ts). */
+export const evidenceExportAnswer = z.object({
+  format: z.literal('mandate-evidence-export'),
+  version: z.literal(1),
+  account: id('acc', 'The account whose evidence it is.'),
+  issuer: z.string().meta({ description: 'The service.' }),
+  from_seq: seq.meta({ description: 'The first entry.' }),
+  to_seq: seq.meta({ description: 'The last entry.' }),
+  count: z.int().min(1).meta({ description: 'How many entries there are.' }),
+  prev: sha256Hex('The hash of the entry before the first one; zeros before entry 0.'),
+  edge: z.array(z.string()).meta({ description: 'The right edge of the Merkle tree before the first entry, in hex.' }),
+  entries: z.array(
+    z.object({
+      account: id('acc', 'The account.'),
+      seq,
+      id: z.string(),
+      kind: z.string(),
+      at: time("The database's time."),
+      prev: sha256Hex('The hash of the entry before.'),
+      body: z.unknown().meta({ description: 'What happened; its members depend on the kind.' }),
+    }),
+  ),
+  size: z.int().min(1).meta({ description: 'The entries that the root covers: all up to the last one here.' }),
+  root: sha256Hex('The root over them (RFC 6962 §2.1).'),
+  receipt: jws('What is here, signed with ES256 (typ evidence-export+jwt); its key is in the JWKS.'),
+  timestamp: z.string().optional().meta({ description: 'An RFC 3161 token over the root, in base64.' }),
+});
+
 /** A presentation (contract §3). */
 export const presentationAnswer = z
   .strictObject({

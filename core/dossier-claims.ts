@@ -28,7 +28,7 @@ export type ClaimName = (typeof CLAIM_NAMES)[number];
 /** `not_checked`: nothing speaks against it, but what would prove it is not at hand. */
 export type ClaimResult = 'ok' | 'failed' | 'not_checked';
 
-/** One claim and what became of it, in a plain sentence; what is essential must be `ok` for a dossier to be accepted. */
+/** One claim and what became of it, in a plain sentence; what is essential must be `ok` for acceptance. */
 export interface Claim {
   readonly name: ClaimName;
   readonly result: ClaimResult;

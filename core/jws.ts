@@ -12,10 +12,12 @@ import { CREDENTIAL_MAX_CHARACTERS, JWS_MAX_CHARACTERS } from './limits.ts';
 const TOKENS = {
   /** The token of a decision (contract §9). */
   'mat+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
-  /** A signed tree head of an account's evidence (core/tree-head.ts). */
-  'sth+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** The seal of a dossier (contract §10, docs/design/0016-dossier.md). */
   'dossier+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** A signed tree head of an account's evidence (core/tree-head.ts). */
+  'sth+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
+  /** The receipt of an export of evidence (core/evidence-export.ts). */
+  'evidence-export+jwt': { cty: null, maxCharacters: JWS_MAX_CHARACTERS },
   /** A W3C verifiable credential (Securing Verifiable Credentials using JOSE and COSE, §3.1.1). */
   'vc+jwt': { cty: 'vc', maxCharacters: CREDENTIAL_MAX_CHARACTERS },
 } as const satisfies Record<string, { readonly cty: string | null; readonly maxCharacters: number }>;

@@ -119,7 +119,8 @@ export function decideAgain(body: RecordedDecision, under: RecordedUnder): Verdi
   return decide(recordedFacts(body, under), recordedRequest(body));
 }
 
-function recordedFacts(body: RecordedDecision, { account, atMs, terms }: RecordedUnder): DecisionFacts {
+/** The facts that a decision was made from, as they were recorded; see {@link decideAgain}. */
+export function recordedFacts(body: RecordedDecision, { account, atMs, terms }: RecordedUnder): DecisionFacts {
   const { mandate: recorded } = body;
   return {
     now_ms: atMs,
@@ -155,7 +156,8 @@ function recordedPresentationFacts(body: RecordedDecision): PresentationFacts | 
   return presentationFacts({ ...presentation, ctx }, findings);
 }
 
-function recordedRequest(body: RecordedDecision): DecisionRequest {
+/** What was asked, as it was recorded. */
+export function recordedRequest(body: RecordedDecision): DecisionRequest {
   const token = body.path === 'gateway' ? body.request.token_given : body.token_given;
   const asked = body.action;
   return {

@@ -19,6 +19,7 @@ export const TYPE_ID_PREFIXES = [
   'evt',
   'whk',
   'dlv',
+  'psk',
 ] as const;
 export type TypeIdPrefix = (typeof TYPE_ID_PREFIXES)[number];
 export type TypeId<P extends TypeIdPrefix = TypeIdPrefix> = `${P}_${string}`;

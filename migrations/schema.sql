@@ -14,6 +14,20 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.days_of(p_account text, p_ats text[], p_mandates text[], p_decisions text[], p_codes text[], p_currencies text[], p_amounts bigint[])
+ RETURNS TABLE(mandate_id text, day date, decision text, code text, decisions bigint, amount numeric)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(n.mandate_id, ''), (n.at::timestamptz at time zone coalesce(m.time_zone, 'UTC'))::date, n.decision,
+    coalesce(n.code, ''), count(*), coalesce(sum(n.amount) filter (where n.currency = m.currency), 0)
+  from unnest(p_ats, p_mandates, p_decisions, p_codes, p_currencies, p_amounts)
+    as n (at, mandate_id, decision, code, currency, amount)
+  left join mandates m on m.account_id = p_account and m.mandate_id = n.mandate_id
+  group by 1, 2, 3, 4
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.db_clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -332,6 +346,22 @@ CREATE OR REPLACE FUNCTION public.facts_changed()
 AS $function$
 begin
   update account_heads set revision = revision + 1 where account_id in (select c.account_id from changed c);
+  return null;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.keep_mandate_version()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  insert into mandate_versions (account_id, mandate_id, version, scope, currency, per_action, per_month,
+    escalation_threshold, counterparties, agent_did, time_zone, valid_until, max_uses, digest, effective_at)
+  values (new.account_id, new.mandate_id, new.version, new.scope, new.currency, new.per_action, new.per_month,
+    new.escalation_threshold, new.counterparties, new.agent_did, new.time_zone, new.valid_until, new.max_uses,
+    new.digest, new.changed_at);
   return null;
 end $function$
 ;
@@ -874,6 +904,43 @@ $'::text) AND (length(line) <= 1000))),
   constraint cosignatures_pkey PRIMARY KEY (account_id, size, witness)
 );
 
+create table public.decision_days (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  day date not null,
+  decision text collate "C" not null,
+  code text collate "C" not null,
+  decisions bigint not null,
+  amount numeric(40,0) not null,
+  constraint decision_days_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint decision_days_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'escalate'::text]))),
+  constraint decision_days_decisions_check CHECK ((decisions >= 0)),
+  constraint decision_days_pkey PRIMARY KEY (account_id, mandate_id, day, decision, code)
+);
+
+create table public.decision_positions (
+  account_id text collate "C" not null,
+  next_seq bigint default 0 not null,
+  constraint decision_positions_next_seq_check CHECK ((next_seq >= 0)),
+  constraint decision_positions_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint decision_positions_pkey PRIMARY KEY (account_id)
+);
+
+create table public.decision_search (
+  account_id text collate "C" not null,
+  seq bigint not null,
+  at timestamp with time zone not null,
+  subject_id text collate "C" not null,
+  mandate_id text collate "C",
+  agent text collate "C",
+  decision text collate "C" not null,
+  code text collate "C",
+  currency character(3),
+  amount bigint,
+  constraint decision_search_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'escalate'::text]))),
+  constraint decision_search_pkey PRIMARY KEY (account_id, seq)
+);
+
 create table public.escalations (
   account_id text collate "C" not null,
   escalation_id text collate "C" not null,
@@ -1053,6 +1120,27 @@ create table public.mandate_months (
   constraint mandate_months_pkey PRIMARY KEY (account_id, mandate_id, month)
 ) with (fillfactor=70);
 
+create table public.mandate_versions (
+  account_id text collate "C" not null,
+  mandate_id text collate "C" not null,
+  version integer not null,
+  scope text[] not null,
+  currency character(3) not null,
+  per_action bigint not null,
+  per_month bigint not null,
+  escalation_threshold bigint,
+  counterparties text[] not null,
+  agent_did text not null,
+  time_zone text not null,
+  valid_until timestamp with time zone,
+  max_uses bigint,
+  digest text not null,
+  effective_at timestamp with time zone not null,
+  constraint mandate_versions_version_check CHECK ((version >= 1)),
+  constraint mandate_versions_account_id_mandate_id_fkey FOREIGN KEY (account_id, mandate_id) REFERENCES public.mandates(account_id, mandate_id) ON DELETE CASCADE,
+  constraint mandate_versions_pkey PRIMARY KEY (account_id, mandate_id, version)
+);
+
 create table public.mandates (
   account_id text collate "C" not null,
   mandate_id text collate "C" not null,
@@ -1073,6 +1161,7 @@ create table public.mandates (
   digest text not null,
   created_at timestamp with time zone not null,
   changed_at timestamp with time zone not null,
+  stopped boolean default false not null,
   constraint mandates_check CHECK (((max_uses IS NULL) OR (uses <= max_uses))),
   constraint mandates_counterparties_check CHECK ((cardinality(counterparties) <= 1000)),
   constraint mandates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
@@ -1146,6 +1235,26 @@ create table public.notification_settings (
   constraint notification_settings_pkey PRIMARY KEY (account_id)
 );
 
+create table public.passkeys (
+  account_id text collate "C" not null,
+  passkey_id text collate "C" not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] not null,
+  name text not null,
+  backed_up boolean not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint passkeys_counter_check CHECK ((counter >= 0)),
+  constraint passkeys_credential_id_check CHECK (((octet_length(credential_id) >= 1) AND (octet_length(credential_id) <= 1023))),
+  constraint passkeys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint passkeys_public_key_check CHECK (((octet_length(public_key) >= 1) AND (octet_length(public_key) <= 2048))),
+  constraint passkeys_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint passkeys_pkey PRIMARY KEY (account_id, passkey_id),
+  constraint passkeys_credential_id_key UNIQUE (credential_id)
+);
+
 create table public.publications (
   account_id text collate "C" not null,
   publisher text not null,
@@ -1156,6 +1265,16 @@ create table public.publications (
   constraint publications_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
   constraint publications_pkey PRIMARY KEY (account_id, publisher)
 ) with (fillfactor=70);
+
+create table public.recovery_codes (
+  account_id text collate "C" not null,
+  code_hash bytea not null,
+  created_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint recovery_codes_code_hash_check CHECK ((octet_length(code_hash) = 32)),
+  constraint recovery_codes_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint recovery_codes_pkey PRIMARY KEY (account_id, code_hash)
+);
 
 create table public.reservations (
   account_id text collate "C" not null,
@@ -1169,10 +1288,15 @@ create table public.reservations (
   state text not null,
   reserved_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
+  unknown_at timestamp with time zone,
+  cause text,
+  target_status integer,
   constraint reservations_amount_check CHECK (((amount >= 0) AND (amount <= '1000000000000000'::bigint))),
+  constraint reservations_cause_check CHECK ((length(cause) <= 64)),
   constraint reservations_idempotency_key_check CHECK ((octet_length(idempotency_key) = 32)),
   constraint reservations_path_check CHECK ((path = ANY (ARRAY['gateway'::text, 'verify'::text]))),
-  constraint reservations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'unknown'::text]))),
+  constraint reservations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'unknown'::text, 'settled_booked'::text, 'settled_released'::text]))),
+  constraint reservations_target_status_check CHECK (((target_status >= 100) AND (target_status <= 599))),
   constraint reservations_pkey PRIMARY KEY (account_id, receipt_id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000);
 
@@ -1215,7 +1339,12 @@ create table public.sessions (
   last_seen_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  kind text default 'cli'::text not null,
+  user_agent text,
+  factor_at timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
+  constraint sessions_kind_check CHECK ((kind = ANY (ARRAY['cli'::text, 'console'::text]))),
   constraint sessions_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint sessions_user_agent_check CHECK ((length(user_agent) <= 200)),
   constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
   constraint sessions_pkey PRIMARY KEY (account_id, session_id)
 );
@@ -1269,6 +1398,24 @@ create table public.token_routes (
   constraint token_routes_kind_check CHECK ((kind = ANY (ARRAY['gateway'::text, 'session'::text, 'api_key'::text]))),
   constraint token_routes_token_hash_check CHECK ((octet_length(token_hash) = 32)),
   constraint token_routes_pkey PRIMARY KEY (token_hash)
+);
+
+create table public.tool_sightings (
+  account_id text collate "C" not null,
+  instance_id text collate "C" not null,
+  key text collate "C" not null,
+  unmapped bigint default 0 not null,
+  unreadable bigint default 0 not null,
+  unreadable_reason text,
+  first_at timestamp with time zone not null,
+  last_at timestamp with time zone not null,
+  shape jsonb,
+  constraint tool_sightings_shape_check CHECK ((octet_length((shape)::text) <= 262144)),
+  constraint tool_sightings_unmapped_check CHECK ((unmapped >= 0)),
+  constraint tool_sightings_unreadable_check CHECK ((unreadable >= 0)),
+  constraint tool_sightings_unreadable_reason_check CHECK ((length(unreadable_reason) <= 500)),
+  constraint tool_sightings_account_id_instance_id_key_fkey FOREIGN KEY (account_id, instance_id, key) REFERENCES public.tools(account_id, instance_id, key) ON DELETE CASCADE,
+  constraint tool_sightings_pkey PRIMARY KEY (account_id, instance_id, key)
 );
 
 create table public.tools (
@@ -1335,6 +1482,22 @@ create table public.webhook_endpoints (
 );
 
 CREATE INDEX authorisations_due ON public.authorisations USING btree (due_at) WHERE (state = 'reserved'::text);
+
+CREATE INDEX decision_days_day ON public.decision_days USING btree (account_id, day);
+
+CREATE INDEX decision_search_agent ON public.decision_search USING btree (account_id, agent, seq) WHERE (agent IS NOT NULL);
+
+CREATE INDEX decision_search_amount ON public.decision_search USING btree (account_id, currency, amount) WHERE (amount IS NOT NULL);
+
+CREATE INDEX decision_search_at ON public.decision_search USING btree (account_id, at);
+
+CREATE INDEX decision_search_code ON public.decision_search USING btree (account_id, code, seq) WHERE (code IS NOT NULL);
+
+CREATE INDEX decision_search_decision ON public.decision_search USING btree (account_id, decision, seq);
+
+CREATE INDEX decision_search_mandate ON public.decision_search USING btree (account_id, mandate_id, seq) WHERE (mandate_id IS NOT NULL);
+
+CREATE INDEX decision_search_subject ON public.decision_search USING btree (account_id, subject_id, seq);
 
 CREATE INDEX escalations_due ON public.escalations USING btree (expires_at) WHERE (status = 'pending'::text);
 
@@ -1444,6 +1607,8 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.mandates REFERENCING NEW TA
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER keep_version AFTER INSERT OR UPDATE OF version ON public.mandates FOR EACH ROW EXECUTE FUNCTION public.keep_mandate_version();
+
 CREATE TRIGGER mandate_limit_changed AFTER UPDATE OF per_month ON public.mandates FOR EACH ROW WHEN ((old.per_month IS DISTINCT FROM new.per_month)) EXECUTE FUNCTION public.limit_changed();
 
 CREATE TRIGGER mandate_moved AFTER UPDATE OF status ON public.mandates FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) AND (new.status <> 'draft'::text))) EXECUTE FUNCTION public.mandate_notified();
@@ -1476,6 +1641,12 @@ grant insert, select, update on public.authorisations to mandate_app;
 
 grant insert, select on public.cosignatures to mandate_app;
 
+grant insert, select, update on public.decision_days to mandate_app;
+
+grant insert, select, update on public.decision_positions to mandate_app;
+
+grant insert, select on public.decision_search to mandate_app;
+
 grant insert, select, update on public.escalations to mandate_app;
 
 grant insert, select on public.evidence to mandate_app;
@@ -1496,6 +1667,8 @@ grant insert, select on public.log_keys to mandate_app;
 
 grant insert, select, update on public.mandate_months to mandate_app;
 
+grant select on public.mandate_versions to mandate_app;
+
 grant insert, select, update on public.mandates to mandate_app;
 
 grant delete, insert, select, update on public.notification_deliveries to mandate_app;
@@ -1504,7 +1677,11 @@ grant delete, insert, select, update on public.notification_events to mandate_ap
 
 grant insert, select, update on public.notification_settings to mandate_app;
 
+grant delete, insert, select, update on public.passkeys to mandate_app;
+
 grant insert, select, update on public.publications to mandate_app;
+
+grant delete, insert, select, update on public.recovery_codes to mandate_app;
 
 grant delete, insert, select, update on public.reservations to mandate_app;
 
@@ -1531,6 +1708,8 @@ grant delete, insert, select on public.spent_nonces to mandate_app;
 grant insert, select on public.timestamps to mandate_app;
 
 grant delete, insert, select on public.token_routes to mandate_app;
+
+grant insert, select, update on public.tool_sightings to mandate_app;
 
 grant delete, insert, select, update on public.tools to mandate_app;
 

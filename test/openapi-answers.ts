@@ -67,7 +67,7 @@ function problemsOf(document: OpenApiDocument, response: JsonMember, answer: Giv
   const type = String(answer.headers['content-type']).split(';', 1)[0] ?? '';
   const media = content[type];
   if (media === undefined) return [...problems, `the content type ${type} is not documented for ${answer.status}`];
-  if (!type.endsWith('json')) return problems;
+  if (!/[/+]json$/.test(type)) return problems;
   const value: unknown = JSON.parse(answer.body);
   return [...problems, ...schemaProblems(document, media['schema'] as JsonMember, value), ...codes(response, answer)];
 }

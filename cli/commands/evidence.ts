@@ -2,11 +2,14 @@ import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { CHAIN_START, type ChainHead, chainProblem, type StoredEntry } from '../../core/evidence.ts';
 import type { AdminClient, JsonRecord } from '../admin-client.ts';
-import { CliError, EXIT_USAGE } from '../cli-error.ts';
+import { CliError, EXIT_USAGE, usageError } from '../cli-error.ts';
+import { registerExport } from '../evidence-export.ts';
+import { type FileOptions, verifyFiles } from '../evidence-file.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
 import { type KnownHead, keptHead, readStatedHead, TreeCheck } from '../tree-check.ts';
+import { registerSearch } from './evidence-search.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -27,11 +30,22 @@ export function registerEvidence(program: Command, invocation: Invocation): void
       const path = `/admin/evidence${query.size > 0 ? `?${query}` : ''}`;
       invocation.show(await (await invocation.client()).get(path), (value) => entryTable(recordsOf(value, 'entries')));
     });
+  registerSearch(evidence, invocation);
   evidence
     .command('verify')
-    .description('read the whole chain and recompute every hash and the signed Merkle root here')
-    .option('--checkpoint <file>', 'a checkpoint that was kept elsewhere, to find out what was rewritten since')
-    .action((options: { checkpoint?: string }) => verify(invocation, options.checkpoint));
+    .argument('[file]', 'an exported file, checked offline; without it the live chain is')
+    .argument('[file2]', 'a second one: whether nothing was rewritten between the two')
+    .option('--jwks <file>', "the service's keys as you know them (/.well-known/jwks.json): who signed the files")
+    .option('--tsa-ca <file>', 'PEM file of certificates that may issue the one of a timestamping authority')
+    .option(
+      '--checkpoint <file>',
+      'for the live chain: a checkpoint that was kept elsewhere, to find out what was rewritten since',
+    )
+    .description('recompute every hash and the signed Merkle root here, of the live chain or of exported files')
+    .action((file: string | undefined, file2: string | undefined, options: FileOptions & { checkpoint?: string }) =>
+      file === undefined ? verifyLive(invocation, options) : verifyFiles(invocation, [file, file2], options),
+    );
+  registerExport(evidence, invocation);
   evidence
     .command('log')
     .description('show the signed tree head of the evidence, and the key that its checkpoints are verified with')
@@ -49,7 +63,11 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
 }
 
-async function verify(invocation: Invocation, file?: string): Promise<void> {
+async function verifyLive(invocation: Invocation, options: FileOptions & { checkpoint?: string }): Promise<void> {
+  if (options.jwks !== undefined || options.tsaCa !== undefined) {
+    throw usageError('--jwks and --tsa-ca are for exported files: name one.');
+  }
+  const file = options.checkpoint;
   const note = file === undefined ? null : await readCheckpointFile(file);
   const progress = new Progress(invocation.io, 'Checking evidence', !invocation.json);
   const onProgress = (done: number, all: number) => progress.update(done, all);

@@ -4,6 +4,7 @@ import {
   denialCodesAnswer,
   echoAnswer,
   escalationAnswer,
+  evidenceExportAnswer,
   executionAnswer,
   gatewayDeny,
   gatewayEscalate,
@@ -26,6 +27,7 @@ import { dossierDocument } from '../../core/dossier.ts';
 import { actionInput, verifyBody } from '../../core/verify-request.ts';
 import { consumptionBody } from '../consumptions/routes.ts';
 import { presentBody } from '../custody/routes.ts';
+import { exportBody } from '../evidence/export-routes.ts';
 import { executionBody } from '../executions/routes.ts';
 import { sandboxAnswerInput, sandboxMandateInput, sandboxPresentationInput } from '../sandbox/input.ts';
 
@@ -52,6 +54,8 @@ export const DOCUMENT_SCHEMAS = {
   MandateStatus: mandateStatusAnswer,
   Dossier: dossierDocument,
   TreeHead: treeHeadAnswer,
+  EvidenceExportRequest: exportBody,
+  EvidenceExport: evidenceExportAnswer,
   Escalation: escalationAnswer,
   DenialCodes: denialCodesAnswer,
   SandboxMandateRequest: sandboxMandateInput,

@@ -145,11 +145,18 @@ function responsesOf(operation: Operation, method: DocumentMethod, shared: Share
   return responses;
 }
 
-function answerOf({ description, content, headers = [] }: OperationAnswer, method: DocumentMethod): JsonMember {
+function answerOf({ description, content, also, headers = [] }: OperationAnswer, method: DocumentMethod): JsonMember {
   return {
     description,
     headers: headersOf([...ALWAYS, ...RATE, ...headers]),
-    ...(content === null || method === 'head' ? {} : { content: { [content.type]: mediaType(content) } }),
+    ...(content === null || method === 'head'
+      ? {}
+      : {
+          content: {
+            [content.type]: mediaType(content),
+            ...(also === undefined ? {} : { [also.type]: mediaType({ ...also, examples: {} }) }),
+          },
+        }),
   };
 }
 

@@ -36,6 +36,8 @@ export interface OperationAnswer {
     readonly schema: SchemaName | 'any' | 'text' | 'bytes';
     readonly examples: Examples;
   } | null;
+  /** Another form of the same, where the request asks for it. */
+  readonly also?: { readonly type: string; readonly schema: 'text' };
   readonly headers?: readonly HeaderName[];
 }
 

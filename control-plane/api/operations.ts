@@ -7,6 +7,7 @@ import type { SchemaName } from './document-schemas.ts';
 import { dossierOperations } from './dossier-operations.ts';
 import { exampleSecret, IDS } from './example-facts.ts';
 import * as examples from './examples.ts';
+import { EXPORT } from './export-operation.ts';
 import { type Access, DOCUMENT_METHODS, type Examples, type Operation, type Parameter } from './operation.ts';
 
 const PUBLIC: Access = { kind: 'public' };
@@ -459,6 +460,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...BOOKING,
   ...LOG,
   ...dossierOperations(PASSED_ON, NEEDS_KEY),
+  EXPORT,
   ...SANDBOX,
   GATEWAY,
   ...SERVICE,

@@ -91,7 +91,8 @@ export interface ReservationState {
   readonly subjectId: string;
   readonly amount: number;
   readonly keyHash: string | null;
-  state: 'reserved' | 'booked' | 'released' | 'unknown';
+  /** Settled: by a person; it holds nothing of the month any more. */
+  state: 'reserved' | 'unknown' | 'settled_booked' | 'settled_released';
 }
 
 export interface AnswerState {

@@ -9,7 +9,7 @@ import { answerGatewayAsk, UNAUTHENTICATED } from './gateway-ask.ts';
 import type { AskItem, HotItem, VerifyItem } from './items.ts';
 import { ConnectionLost, type LaneConnection } from './lane-connection.ts';
 import { applyOutcome } from './outcomes.ts';
-import { Recording } from './record.ts';
+import { Recording, type Sighting } from './record.ts';
 import { answerVerifyAsk, UNKNOWN_KEY } from './verify-ask.ts';
 import type { VersionCache } from './versions.ts';
 
@@ -26,6 +26,8 @@ export interface BatchDependencies {
   readonly versions: VersionCache;
   readonly buckets: Buckets;
   readonly metrics: DecisionMetrics;
+  /** Told of denied requests that nothing could be read from, once they are recorded. */
+  readonly sighted?: (sightings: readonly Sighting[]) => void;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -89,7 +91,7 @@ export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, item
 }
 
 /**
- * Runs a batch alone in one transaction, on facts that are read under the locks, and answers its items after the commit.
+ * Runs a batch alone in one transaction on facts read under the locks, and answers its items after the commit.
  *
  * Where the database refuses the transaction, each account is tried alone, so that one account's failure is only its
  * own. Where the connection is lost, nothing is tried again: whether the commit happened is not known.
@@ -197,7 +199,7 @@ interface Committed {
 
 function committed(
   { carried }: BatchLane,
-  { metrics }: BatchDependencies,
+  { metrics, sighted }: BatchDependencies,
   { recording, source }: Committed,
   sent: readonly unknown[],
 ): void {
@@ -208,6 +210,7 @@ function committed(
   for (const kind of recording.kinds) metrics.evidence(kind, 1);
   for (const [path, decision, code] of recording.verdicts) metrics.decision(path, decision, code);
   for (const outcome of recording.outcomes) metrics.outcome(outcome);
+  if (recording.sightings.length > 0) sighted?.(recording.sightings);
 }
 
 function byAccount(items: readonly HotItem[]): HotItem[][] {

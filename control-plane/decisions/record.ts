@@ -3,12 +3,24 @@ import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
 import { OUTCOME_LATE_MS } from '../../core/limits.ts';
 import { appendLeaf } from '../../core/merkle.ts';
 import { edgeHashes, TILE_HEIGHT } from '../../core/merkle-tree.ts';
+import type { RequestShape } from '../../core/request-shape.ts';
 import { newTypeId, typeIdTimeMs } from '../../core/type-id.ts';
 import type { DecisionPath, GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
 import type { AuthorisationState, HeadState, MonthState } from './account-facts.ts';
 import { joined } from './columns.ts';
 import type { AppendedEntry } from './command.ts';
+
+/** A request that was denied because its tool is unmapped or it could not be read: `unreadable` says why then. */
+export interface Sighting {
+  readonly accountId: string;
+  readonly instanceId: string;
+  /** Of the tool, as the database names it. */
+  readonly key: string;
+  readonly atMs: number;
+  readonly unreadable: string | null;
+  readonly shape: RequestShape | null;
+}
 
 interface MonthChange {
   readonly accountId: string;
@@ -115,6 +127,8 @@ export class Recording {
   /** What the metrics hear of once it is committed. */
   readonly verdicts: [DecisionPath, Verdict['decision'], string][] = [];
   readonly outcomes: GatewayOutcome['outcome'][] = [];
+  /** Requests that were denied because nothing could be read from them. */
+  readonly sightings: Sighting[] = [];
 
   /** `confirm`: heads whose facts were carried over, for the database to compare with what it has. */
   constructor(confirm: Iterable<HeadState> = []) {

@@ -36,6 +36,16 @@ export async function rootOf(sql: Sql, tree: EvidenceTree): Promise<string> {
   return root ?? EMPTY_ROOT;
 }
 
+/** The right edge of the tree (hex), the largest subtree first; see `edgeOf` of core/merkle-tree.ts. */
+export function edgeHashesOf(sql: Sql, tree: EvidenceTree): Promise<string[]> {
+  const nodes = nodesOfRange({ begin: 0, end: tree.size });
+  return rangeRoots(
+    sql,
+    tree,
+    nodes.map(({ level, index }) => ({ begin: index * 2 ** level, end: (index + 1) * 2 ** level })),
+  );
+}
+
 /** The inclusion proof of entry `index` (hex); throws RangeError where the tree does not have it. */
 export function inclusionProofOf(sql: Sql, tree: EvidenceTree, index: number): Promise<string[]> {
   return rangeRoots(sql, tree, inclusionRanges(index, tree.size));

@@ -6,6 +6,7 @@ import type { KeyUses } from '../keys/uses.ts';
 import type { Rate } from '../rate-limit/classes.ts';
 import type { Buckets } from '../rate-limit/operations.ts';
 import type { SigningKeys } from '../signing/signing-keys.ts';
+import type { Timestamps } from '../timestamps/timestamps.ts';
 
 /** What the routes of every noun are built on. */
 export interface RouteDependencies {
@@ -28,6 +29,8 @@ export interface RouteDependencies {
   readonly internalSecretHash: string | null;
   /** Where the use of an API key is noted. */
   readonly keyUses: KeyUses;
+  /** What an export that asks for a timestamp has it from; without it there are none. */
+  readonly timestamps?: Pick<Timestamps, 'timestampNow'>;
   /** Told when a human answered an escalation, so that who waits for it here need not wait for the next look. */
   readonly escalationChanged?: (accountId: string, escalationId: string) => void;
 }

@@ -2,15 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { HeadPublisher } from '../publishing/head-publisher.ts';
 import { expireEscalations } from './expire-escalations.ts';
 import { expireMandates } from './expire-mandates.ts';
+import { indexDecisions } from './index-decisions.ts';
 import type { Job, JobsCore } from './job.ts';
 import { lapseAuthorisations, sweepNonces } from './lapse-authorisations.ts';
 import { sweepAnswers, sweepSessions } from './sweep-expired.ts';
-import { sweepReservations } from './sweep-reservations.ts';
+import { sweepReservations, sweepSettled } from './sweep-reservations.ts';
 import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
-const KEY_USES_INTERVAL_MS = 5_000;
+const NOTED_INTERVAL_MS = 5_000;
+const SEARCH_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
+
+const writeSightings: Job = async ({ sightings, sql }) => (await sightings?.flush(sql)) ?? false;
 
 /** A job with the pause between its rounds, in milliseconds. */
 interface TimedJob {
@@ -23,12 +27,15 @@ const JOBS: readonly TimedJob[] = [
   { name: 'expire escalations', intervalMs: ESCALATIONS_INTERVAL_MS, run: expireEscalations },
   { name: 'expire mandates', intervalMs: INTERVAL_MS, run: expireMandates },
   { name: 'sweep reservations', intervalMs: INTERVAL_MS, run: sweepReservations },
+  { name: 'sweep settled outcomes', intervalMs: INTERVAL_MS, run: sweepSettled },
   { name: 'lapse authorisations', intervalMs: INTERVAL_MS, run: lapseAuthorisations },
   { name: 'sweep nonces', intervalMs: INTERVAL_MS, run: sweepNonces },
   { name: 'sweep stored answers', intervalMs: INTERVAL_MS, run: sweepAnswers },
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
   { name: 'sweep the sandbox', intervalMs: INTERVAL_MS, run: sweepSandbox },
-  { name: 'write key uses', intervalMs: KEY_USES_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
+  { name: 'write key uses', intervalMs: NOTED_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
+  { name: 'write tool sightings', intervalMs: NOTED_INTERVAL_MS, run: writeSightings },
+  { name: 'index decisions', intervalMs: SEARCH_INTERVAL_MS, run: indexDecisions },
 ];
 
 /** The rounds of those who show tree heads to others (contract §10). */

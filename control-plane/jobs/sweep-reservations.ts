@@ -30,6 +30,17 @@ export async function sweepReservations({ sql, lanes }: JobsCore): Promise<boole
   return due.length === JOB_BATCH;
 }
 
+/** Forgets settled rows after their time: whatever is told after that is told twice. They hold nothing of a month. */
+export async function sweepSettled({ sql }: JobsCore): Promise<boolean> {
+  const { count } = await sql`
+    with old as (
+      select account_id, receipt_id from reservations
+      where state in ('settled_booked', 'settled_released') and due_at <= db_clock()
+      order by due_at limit ${JOB_BATCH})
+    delete from reservations r using old where r.account_id = old.account_id and r.receipt_id = old.receipt_id`;
+  return count === JOB_BATCH;
+}
+
 function tell(lanes: Lanes, outcome: GatewayOutcome): Promise<boolean> {
   return new Promise((answer) => {
     lanes.submit({ kind: 'outcome', accountId: outcome.account_id, outcome, answer });

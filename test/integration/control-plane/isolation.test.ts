@@ -3,7 +3,7 @@ import type { SeededAccount } from '../../../bench/seed.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import { newSecretToken, secretHash } from '../../../core/secret-token.ts';
 import { newTypeId } from '../../../core/type-id.ts';
-import { ask } from '../decisions/lane-client.ts';
+import { allowed, ask, tell } from '../decisions/lane-client.ts';
 import { type AdminAnswer, PASSWORD, type SignedUp, TOTP_SECRET, textAt } from './admin-fixture.ts';
 import { fieldsOf, NOUN_ROUTES, type NounFixture, nounFixture, problemOf } from './noun-fixture.ts';
 
@@ -36,6 +36,10 @@ const BODIES: Readonly<Record<string, unknown>> = {
   'PUT /admin/gateways/:id/tools': { name: PAYMENTS, mapping: MAPPING },
   'POST /admin/gateways/:id/tools/unmap': { name: PAYMENTS },
   'POST /admin/gateways/:id/tools/block': { name: PAYMENTS },
+  'POST /admin/gateways/:id/tools/import': { tools: [{ name: PAYMENTS, mapping: MAPPING }] },
+  'POST /admin/gateways/:id/tools/test': { method: 'POST', path: '/payments', body: '{}' },
+  'POST /admin/mandates/:id/change': { amount_limit_per_action: 1 },
+  'POST /admin/reconcile/:id/settle': { outcome: 'released', reason: 'Mine now' },
 };
 
 interface Belongings {
@@ -52,6 +56,8 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
   const account = { ...agent, toolId: textAt(mapped, 'tool_id') };
   const escalated = await ask(fixture.lanes, account, { amount: 501 });
   if (escalated.answer !== 'escalate') throw new Error(`not escalated: ${JSON.stringify(escalated)}`);
+  const lost = allowed(await ask(fixture.lanes, account, { amount: 100 }));
+  await tell(fixture.lanes, account, lost, { outcome: 'unknown' });
   const key = await fixture.as('POST', '/admin/keys', { scopes: ['verify'] });
   const webhook = await fixture.as('POST', '/admin/webhooks', { url: 'http://127.0.0.1:9/' });
   const tried = await fixture.as('POST', `/admin/webhooks/${textAt(webhook, 'endpoint_id')}/test`);
@@ -65,14 +71,22 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
       keys: textAt(key, 'key_id'),
       webhooks: textAt(webhook, 'endpoint_id'),
       deliveries: textAt(tried, 'delivery_id'),
+      reconcile: lost,
     },
   };
 }
 
-const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key', webhooks: 'whk' } as const;
+const KINDS = {
+  mandates: 'mdt',
+  gateways: 'gwi',
+  escalations: 'esc',
+  keys: 'key',
+  webhooks: 'whk',
+  reconcile: 'rcp',
+} as const;
 
 function nounOf(url: string): keyof typeof KINDS {
-  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|webhooks)\/:id/.exec(url)?.[1];
+  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|webhooks|reconcile)\/:id/.exec(url)?.[1];
   if (noun === undefined) throw new Error(`the test does not know ${url}`);
   return noun as keyof typeof KINDS;
 }

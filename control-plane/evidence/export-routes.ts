@@ -1,0 +1,76 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { z } from 'zod';
+import { EXPORT_FORMATS, type ExportFormat } from '../../core/evidence-export.ts';
+import { EXPORT_STALL_MS } from '../../core/limits.ts';
+import { accountOf } from '../admin/session.ts';
+import { apiKeyOf } from '../api/api-keys.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readBody, wholeNumber } from '../http/request.ts';
+import { type ExportAsked, exportFile, prepareExport, recordExport } from './export.ts';
+import { longReads } from './long-reads.ts';
+
+const seq = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+
+/** The body of POST /api/v1/evidence/export (contract §10). */
+export const exportBody = z.strictObject({
+  from_seq: seq.default(0).meta({ description: 'The first entry; 0 where nothing is said.' }),
+  to_seq: seq.optional().meta({ description: "The last entry; without it the export's own." }),
+  format: z.enum(EXPORT_FORMATS).default('json'),
+  timestamp: z.boolean().default(false).meta({ description: 'Whether an RFC 3161 timestamp over the root is wanted.' }),
+});
+type ExportInput = z.infer<typeof exportBody>;
+
+const MEDIA_TYPES: Readonly<Record<ExportFormat, string>> = {
+  json: 'application/json; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+};
+
+/** Exports of evidence as streamed files, for software with an API key and for whoever is signed in (contract §10). */
+export function registerExportRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+  app.post('/api/v1/evidence/export', { config: { scope: 'evidence:read' } }, async (request, reply) => {
+    const input = readBody(request, exportBody);
+    const { accountId, keyId } = apiKeyOf(request);
+    return send(deps, reply, askedOf(input, accountId, keyId));
+  });
+  app.post('/admin/evidence/export', async (request, reply) => {
+    const input = readBody(request, exportBody);
+    const accountId = accountOf(request);
+    return send(deps, reply, askedOf(input, accountId, accountId));
+  });
+}
+
+function askedOf(input: ExportInput, accountId: string, exportedBy: string): ExportAsked {
+  const { from_seq: fromSeq, to_seq: toSeq = null, format, timestamp } = input;
+  return { accountId, fromSeq, toSeq, format, timestamp, exportedBy };
+}
+
+/** Takes the account's turn for as long as the file is on its way, whoever ends that. */
+async function send(deps: RouteDependencies, reply: FastifyReply, asked: ExportAsked): Promise<FastifyReply> {
+  const release = longReads(deps).take(asked.accountId);
+  try {
+    const prepared = await prepareExport(deps, await recordExport(deps, asked));
+    const file = Readable.from(
+      patient(exportFile(deps, prepared), () => file.destroy()),
+      { objectMode: false },
+    );
+    file.once('close', release);
+    file.once('error', (error) => deps.logError(error, `an export of ${asked.accountId} was broken off`));
+    return reply.type(MEDIA_TYPES[asked.format]).send(file);
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** The pieces of a file, given up on where the next one is not wanted within EXPORT_STALL_MS. */
+async function* patient(pieces: AsyncIterable<Buffer>, giveUp: () => void): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    const stalled = setTimeout(giveUp, EXPORT_STALL_MS).unref();
+    try {
+      yield piece;
+    } finally {
+      clearTimeout(stalled);
+    }
+  }
+}
