@@ -6,7 +6,6 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   gwi: 'gateway instance',
   esc: 'escalation',
   key: 'API key',
-  rcp: 'receipt',
   whk: 'webhook',
   dlv: 'delivery',
 };
