@@ -8,8 +8,8 @@ import { assertMigrated } from './db/migrate.ts';
 import { listLogKeys } from './signing/log-key.ts';
 import { listKeys, type Rotation, rotateKeys, storedKeys } from './signing/stored-keys.ts';
 
-// The database part of `mandate signing-keys list|rotate|export`. These keys are the service's, not an account's: who may
-// rotate them is who runs it, that is, who holds the database and the master key.
+// The database part of `mandate signing-keys list|rotate|export`. These keys are the service's, not an account's: who
+// may rotate them is who runs it, that is, who holds the database and the master key.
 
 async function rotate(sql: Sql, masterKey: Buffer | null): Promise<Rotation> {
   if (masterKey === null) throw new Error('MANDATE_MASTER_KEY is not set, and the keys are sealed under it.');

@@ -15,7 +15,7 @@ import { checkEntries } from './dossier-entries.ts';
 import { checkConsequences, checkEscalations } from './dossier-events.ts';
 import { dossierDigest, readSeal, SEAL_TYPE } from './dossier-seal.ts';
 import type { Trust } from './dossier-trust.ts';
-import { checkHeadWitnesses, checkTimestamps } from './dossier-witnesses.ts';
+import { checkHeadWitnesses, checkTimestamps, type IssuedTreeHead } from './dossier-witnesses.ts';
 import { readPublicKeyNoble } from './ed25519-noble.ts';
 import type { ReadPublicKey } from './ed25519-rule.ts';
 import { canonicalize, type JsonValue } from './jcs.ts';
@@ -153,7 +153,7 @@ async function checkSeal(dossier: Dossier, trust: Trust, claims: Claims): Promis
   return Number.isNaN(at.getTime()) ? null : at.toISOString();
 }
 
-async function checkHead(dossier: Dossier, trust: Trust, claims: Claims): Promise<TreeHead | null> {
+async function checkHead(dossier: Dossier, trust: Trust, claims: Claims): Promise<IssuedTreeHead | null> {
   const { payload, problem, pinned } = await readToken(dossier.tree_head.token, TREE_HEAD_TYPE, trust);
   if (payload === null) {
     claims.failed('tree_head', `The tree head is not the service's. ${problem}`);

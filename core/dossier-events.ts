@@ -63,7 +63,7 @@ function partText({ escalation_id: id, answered }: EscalationPart): string {
   return `The escalation ${id} was ${kind.slice('escalation.'.length)}${by} at ${at} (entry ${answered.entry.seq}).`;
 }
 
-/** Checks what was booked or released, and how it went: each entry is of this receipt, and not above what was allowed. */
+/** Checks what was booked or released, and how it went: all of this receipt, and not above what was allowed. */
 export function checkConsequences(given: DecisionCase, claims: Claims): void {
   const { dossier, body } = given;
   const parts = [

@@ -1,17 +1,20 @@
 import { hexToBytes } from '@noble/hashes/utils.js';
-import { readCheckpoint } from './checkpoint.ts';
+import { logOrigin, readCheckpoint } from './checkpoint.ts';
 import type { Dossier } from './dossier.ts';
 import type { Claims } from './dossier-claims.ts';
 import type { Trust } from './dossier-trust.ts';
 import type { ReadPublicKey } from './ed25519-rule.ts';
 import { base64Bytes, readNote, verifyNote } from './signed-note.ts';
 import { checkTimestampToken } from './timestamp-token.ts';
-import type { TreeHead } from './tree-head.ts';
+import type { readTreeHead, TreeHead } from './tree-head.ts';
+
+/** A tree head and the service that signed it. */
+export type IssuedTreeHead = NonNullable<ReturnType<typeof readTreeHead>>;
 
 /** Checks that the checkpoint is the same head, and whose signatures it carries. */
 export async function checkHeadWitnesses(
   { tree_head: { checkpoint: note } }: Dossier,
-  head: TreeHead,
+  head: IssuedTreeHead,
   { trust: { logs, witnesses }, readKey }: { readonly trust: Trust; readonly readKey: ReadPublicKey },
   claims: Claims,
 ): Promise<void> {
@@ -25,7 +28,8 @@ export async function checkHeadWitnesses(
     claims.failed('checkpoint', 'The checkpoint is not one.');
     return;
   }
-  if (checkpoint.size !== head.size || checkpoint.root !== head.root) {
+  const same = checkpoint.size === head.size && checkpoint.root === head.root;
+  if (!same || checkpoint.origin !== logOrigin(head.issuer, head.accountId)) {
     claims.failed('checkpoint', `The checkpoint over ${checkpoint.size} entries is not the tree head of this file.`);
     return;
   }

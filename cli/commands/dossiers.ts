@@ -14,8 +14,8 @@ import { idArgument } from './arguments.ts';
 export const EXIT_INCOMPLETE = 3;
 
 const CHECK_HELP = `
-Nothing is sent and nothing is asked: the file, and the keys that you pin, are all that is looked at. Pin the keys of the
-service from somewhere else than the dossier:
+Nothing is sent and nothing is asked: the file, and the keys that you pin, are all that is looked at. Pin the keys of
+the service from somewhere else than the dossier:
 
   curl -O https://service.example/.well-known/jwks.json      while you trust the connection; keep the file
   mandate signing-keys export --out jwks.json                whoever runs the service

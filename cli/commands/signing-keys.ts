@@ -9,7 +9,7 @@ import { runOnDatabase } from '../supervisor/operator-program.ts';
 /** A rotation may wait ten seconds for the next key to be known everywhere. */
 const TIMEOUT_MS = 60_000;
 
-/** `mandate signing-keys list | rotate | export`: for who runs the service, so it works on the database and not on the API. */
+/** `mandate signing-keys …`: for who runs the service, so it works on the database and not on the API. */
 export function registerSigningKeys(program: Command, invocation: Invocation): void {
   const keys = program
     .command('signing-keys')

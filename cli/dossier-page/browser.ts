@@ -3,6 +3,7 @@ import { checkDossier, type DossierReport, type DossierSummary } from '../../cor
 import { bothTrusted, NO_TRUST, readPinned, type Trust } from '../../core/dossier-trust.ts';
 import { DOSSIER_MAX_BYTES } from '../../core/limits.ts';
 import { CLAIM_TITLES, RESULT_WORDS, VERDICT_TEXTS } from '../dossier-words.ts';
+import { printable } from '../output.ts';
 import type { PageDocument, PageElement, PageFile } from './page-dom.ts';
 
 declare const document: PageDocument;
@@ -24,13 +25,14 @@ function element(id: string): PageElement {
 
 function made(name: string, text: string, className = ''): PageElement {
   const one = document.createElement(name);
-  one.textContent = text;
+  // Nothing of a file may reorder a line or hide in it.
+  one.textContent = printable(text);
   one.className = className;
   return one;
 }
 
 function tell(id: string, text: string): void {
-  element(id).textContent = text;
+  element(id).textContent = printable(text);
 }
 
 async function read(file: PageFile): Promise<Opened | null> {

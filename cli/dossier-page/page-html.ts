@@ -39,20 +39,23 @@ li.failed { background: light-dark(#fff0f0, #35161a); box-shadow: -.5rem 0 light
 footer { margin-top: 2rem; font-size: .875rem; opacity: .85; }
 @media (max-width: 34rem) { li { grid-template-columns: minmax(0, 1fr); } li p { grid-column: 1; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dd { margin-bottom: .5rem; } }
-@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 10pt; } .files { display: none; }
+@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 10pt; }
+  .files { display: none; }
   li { break-inside: avoid; } }
 `;
 
 const BODY = `<header><h1>Check a dossier</h1>
-<p>This page checks, on this machine and with no network, what a dossier claims. It trusts nothing in the file but what is
-signed with keys that you bring from elsewhere.</p></header>
+<p>This page checks, on this machine and with no network, what a dossier claims. It trusts nothing in the file but what
+is signed with keys that you bring from elsewhere.</p></header>
 <noscript><p>This page needs JavaScript: all of it is in this file.</p></noscript>
 <main id="ready" hidden>
 <div class="files">
 <div class="file"><h2><label for="dossier-file">Dossier</label></h2><p>The JSON file, as the service answered it.</p>
-<input type="file" id="dossier-file" accept=".json,application/json"><p class="chosen" id="dossier-name">No file yet</p></div>
+<input type="file" id="dossier-file" accept=".json,application/json">
+<p class="chosen" id="dossier-name">No file yet</p></div>
 <div class="file"><h2><label for="keys-file">Keys you trust</label></h2><p>The service's JWKS, or a trust file.</p>
-<input type="file" id="keys-file" accept=".json,application/json" multiple><p class="chosen" id="keys-name">No file yet</p></div>
+<input type="file" id="keys-file" accept=".json,application/json" multiple>
+<p class="chosen" id="keys-name">No file yet</p></div>
 </div>
 <p id="problem" role="alert"></p>
 <div id="report" hidden>

@@ -17,13 +17,14 @@ export function dossierPage(dossier: Dossier): string {
     const parts = [opened, answered].filter((one) => one !== null).map(entryHtml);
     return `<h3>Escalation ${escaped(id)}</h3>${parts.join('') || paragraph('It was asked for by this decision.')}`;
   });
+  const presented = presentation === null ? paragraph('None was needed, or it was malformed.') : source(presentation);
   const stood = [mandate?.terms, mandate?.status].filter((one) => one !== null && one !== undefined);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)}</title><style>${DOSSIER_STYLE}</style></head><body><main>
 <h1>${escaped(title)}</h1>
-<p class="note">This page is for reading and for the printer: it proves nothing by itself. What can be checked, offline and
-by anybody, is the same dossier as JSON: <code>mandate dossier check</code>, or the checker page.</p>
+<p class="note">This page is for reading and for the printer: it proves nothing by itself. What can be checked, offline
+and by anybody, is the same dossier as JSON: <code>mandate dossier check</code>, or the checker page.</p>
 ${definitions([
   ['Decision', receipt.decision],
   ['Decided at', receipt.decided_at],
@@ -33,7 +34,7 @@ ${definitions([
   ['Entry', `${receipt.evidence.seq}, ${receipt.evidence.hash}`],
 ])}
 ${section('Action', action === null ? paragraph('None could be read.') : source(action))}
-${section('Presentation', presentation === null ? paragraph('None was needed, or it was malformed.') : source(presentation))}
+${section('Presentation', presented)}
 ${section('Decision record', entryHtml(decision))}
 ${section('Mandate as it stood', stood.map(entryHtml).join('') || paragraph('There was no such mandate.'))}
 ${section('Escalation', asked.join('') || paragraph('None.'))}

@@ -21,12 +21,11 @@ export interface Mutation {
   readonly bytes: Uint8Array;
 }
 
-/** Every single-bit flip of every byte, and each byte as some other one. */
-export function* byteFlips(bytes: Uint8Array, random: () => number): Generator<Mutation> {
+/** Every single-bit flip of every byte. */
+export function* byteFlips(bytes: Uint8Array): Generator<Mutation> {
   for (let at = 0; at < bytes.length; at++) {
     const was = bytes[at] as number;
     for (let bit = 0; bit < 8; bit++) yield changedAt(bytes, at, was ^ (1 << bit));
-    yield changedAt(bytes, at, (was + 1 + Math.floor(random() * 255)) & 0xff);
   }
 }
 
@@ -36,13 +35,16 @@ function changedAt(bytes: Uint8Array, at: number, byte: number): Mutation {
   return { what: `byte ${at}: ${bytes[at]} to ${byte}`, bytes: changed };
 }
 
-/** Bytes taken out, put in, swapped, repeated and cut off, at random. */
+/** Bytes changed, taken out, put in, swapped, repeated and cut off, at random. */
 export function* byteEdits(bytes: Uint8Array, random: () => number, count: number): Generator<Mutation> {
   const place = (): number => Math.floor(random() * bytes.length);
   for (let n = 0; n < count; n++) {
     const [at, length] = [place(), 1 + Math.floor(random() * 40)];
     const before = bytes.subarray(0, at);
-    switch (n % 5) {
+    switch (n % 6) {
+      case 5:
+        yield changedAt(bytes, at, ((bytes[at] ?? 0) + 1 + Math.floor(random() * 255)) & 0xff);
+        break;
       case 0:
         yield { what: `cut off at ${at}`, bytes: before };
         break;

@@ -5,6 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import t from 'tap';
 import type { Dossier } from '../../core/dossier.ts';
+import { verifierKeyText } from '../../core/signed-note.ts';
+import { opensslMissing, TestTsa } from '../tsa.ts';
+import { sampleDossier, timestamped } from '../unit/core/dossier-sample.ts';
 import { ANY_PORTS, mandate, newDirectory, startUp, type Variables } from './running-system.ts';
 
 const SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
@@ -115,6 +118,40 @@ t.test(
       t.equal(await verdictOf(page, at('dossier.json')), 'accepted');
       t.same(said, [], 'nothing was refused, loaded or thrown');
     });
+  },
+);
+
+t.test(
+  'the page and the command know witnesses and timestamps from a trust file',
+  { skip: CHROMIUM === undefined ? 'there is no Chromium on this machine' : opensslMissing() },
+  async (t) => {
+    const directory = await newDirectory();
+    t.teardown(() => rm(directory, { recursive: true, force: true }));
+    const at = (name: string) => join(directory, name);
+    const tsa = await TestTsa.make(t);
+    const sample = sampleDossier();
+    const { jwks, log, witness } = sample.service;
+    const [logs, witnesses] = [[verifierKeyText(log)], [verifierKeyText(witness)]];
+    const trust = { trust_version: 1, jwks, logs, witnesses, tsa_certificates: [await tsa.rootPem()] };
+    await writeFile(at('dossier.json'), JSON.stringify(await timestamped(sample, tsa)));
+    await writeFile(at('trust.json'), JSON.stringify(trust));
+    await run(['dossier', 'page', '--out', at('check.html')], {});
+    const { claims } = await run(['dossier', 'check', at('dossier.json'), '--trust', at('trust.json')], {});
+    const told = claims as unknown as readonly { readonly name: string; readonly result: string }[];
+    const outside = told.filter(({ name }) => ['checkpoint', 'witness', 'timestamp'].includes(name));
+    t.same(
+      outside.map(({ result }) => result),
+      ['ok', 'ok', 'ok'],
+    );
+    const browser = await chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox'] });
+    t.teardown(() => browser.close());
+    const { page, said } = await openPage(browser, at('check.html'));
+    await page.setInputFiles('#keys-file', at('trust.json'));
+    t.equal(await verdictOf(page, at('dossier.json')), 'accepted');
+    for (const word of ['Timestamp', 'Witness', 'Checkpoint']) {
+      t.equal(await page.locator('li.ok', { hasText: word }).count(), 1, word);
+    }
+    t.same(said, []);
   },
 );
 

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { verificationBody } from '../../../control-plane/decisions/decision-body.ts';
 import { type Action, contextDigest, contextText } from '../../../core/action.ts';
 import { logKey, logOrigin, signCheckpoint } from '../../../core/checkpoint.ts';
@@ -17,6 +17,7 @@ import { MAT_TYPE, matClaims } from '../../../core/mat.ts';
 import { inclusionProof, rootOfLeaves } from '../../../core/merkle.ts';
 import { createPresentation, parsePresentation, presentationFacts } from '../../../core/presentation.ts';
 import {
+  base64Text,
   cosignature,
   cosignedMessage,
   NOTE_SIGNATURE,
@@ -25,8 +26,10 @@ import {
   type VerifierKey,
   verifierKey,
 } from '../../../core/signed-note.ts';
+import { checkTimestampResponse, timestampRequest } from '../../../core/timestamp-token.ts';
 import { TREE_HEAD_TYPE, treeHeadClaims } from '../../../core/tree-head.ts';
 import { newTypeId, type TypeId } from '../../../core/type-id.ts';
+import type { TestTsa } from '../../tsa.ts';
 
 const T0 = Date.UTC(2026, 9, 1, 9, 0, 0);
 export const ISSUER = 'https://mandates.example';
@@ -67,9 +70,23 @@ export class SampleService {
     return note + signatureLine({ name: this.witness.name, keyId: this.witness.id, signature });
   }
 
+  /** Seals a dossier; a seal that it has is replaced. */
   seal(dossier: UnsealedDossier): Dossier {
     return { ...dossier, seal: this.sign(SEAL_TYPE, sealClaims(dossier, T0 + 120_000)) };
   }
+}
+
+/** The same dossier with a timestamp over its tree head, sealed anew. */
+export async function timestamped(
+  { service, dossier, head }: ReturnType<typeof sampleDossier>,
+  tsa: Pick<TestTsa, 'reply'>,
+): Promise<Dossier> {
+  const expected = { digest: Buffer.from(head.root, 'hex'), nonce: randomBytes(16), anchors: [], clock: null };
+  const reply = await tsa.reply(timestampRequest(expected.digest, expected.nonce));
+  const verdict = await checkTimestampResponse(reply, expected);
+  if (!verdict.valid) throw new Error(verdict.problem);
+  const tree_head = { ...dossier.tree_head, timestamps: [base64Text(verdict.token)] };
+  return service.seal({ ...dossier, tree_head });
 }
 
 /** A chain that grows. */
@@ -130,14 +147,7 @@ export function sampleDossier({ amount = 6000, service = new SampleService(), re
   const executed = allowed ? [chain.append('execution.reported', canonicalize({ ...receipt, ...reported }))] : [];
   chain.append('session.revoked', '{}');
   const leaves = chain.entries.map(({ hash }) => hash);
-  const shown = (stored: StoredEntry): DossierEntry => {
-    const { hash, body, ...entry } = stored;
-    return {
-      entry: { ...entry, body: JSON.parse(body) } as DossierEntry['entry'],
-      hash,
-      inclusion: inclusionProof(leaves, entry.seq),
-    };
-  };
+  const shown = (stored: StoredEntry): DossierEntry => provenIn(leaves, stored);
   const head = { size: leaves.length, root: rootOfLeaves(leaves) };
   const dossier = service.seal({
     dossier_version: DOSSIER_VERSION,
@@ -172,6 +182,11 @@ export function sampleDossier({ amount = 6000, service = new SampleService(), re
     jwks: service.jwks as unknown as Dossier['jwks'],
   });
   return { service, dossier, head, chain };
+}
+
+function provenIn(leaves: readonly string[], { hash, body, ...entry }: StoredEntry): DossierEntry {
+  const parsed = { ...entry, body: JSON.parse(body) } as DossierEntry['entry'];
+  return { entry: parsed, hash, inclusion: inclusionProof(leaves, entry.seq) };
 }
 
 interface Given {
