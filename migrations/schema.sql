@@ -715,6 +715,26 @@ create table public.authorisations (
   constraint authorisations_account_id_token_hash_key UNIQUE (account_id, token_hash)
 );
 
+create table public.cosignatures (
+  account_id text collate "C" not null,
+  size bigint not null,
+  witness text not null,
+  key_id bytea not null,
+  root bytea not null,
+  line text not null,
+  cosigned_at timestamp with time zone not null,
+  stored_at timestamp with time zone not null,
+  constraint cosignatures_key_id_check CHECK ((octet_length(key_id) = 4)),
+  constraint cosignatures_line_check CHECK (((line ~ '^— [^ 
+]+ [A-Za-z0-9+/=]+
+$'::text) AND (length(line) <= 1000))),
+  constraint cosignatures_root_check CHECK ((octet_length(root) = 32)),
+  constraint cosignatures_size_check CHECK ((size > 0)),
+  constraint cosignatures_witness_check CHECK (((length(witness) >= 1) AND (length(witness) <= 200))),
+  constraint cosignatures_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint cosignatures_pkey PRIMARY KEY (account_id, size, witness)
+);
+
 create table public.escalations (
   account_id text collate "C" not null,
   escalation_id text collate "C" not null,
@@ -924,6 +944,17 @@ create table public.mandates (
   constraint mandates_pkey PRIMARY KEY (account_id, mandate_id)
 );
 
+create table public.publications (
+  account_id text collate "C" not null,
+  publisher text not null,
+  size bigint default 0 not null,
+  next_at timestamp with time zone not null,
+  constraint publications_publisher_check CHECK (((length(publisher) >= 1) AND (length(publisher) <= 250))),
+  constraint publications_size_check CHECK ((size >= 0)),
+  constraint publications_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint publications_pkey PRIMARY KEY (account_id, publisher)
+) with (fillfactor=70);
+
 create table public.reservations (
   account_id text collate "C" not null,
   receipt_id text collate "C" not null,
@@ -936,10 +967,15 @@ create table public.reservations (
   state text not null,
   reserved_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
+  unknown_at timestamp with time zone,
+  cause text,
+  target_status integer,
   constraint reservations_amount_check CHECK (((amount >= 0) AND (amount <= '1000000000000000'::bigint))),
+  constraint reservations_cause_check CHECK ((length(cause) <= 64)),
   constraint reservations_idempotency_key_check CHECK ((octet_length(idempotency_key) = 32)),
   constraint reservations_path_check CHECK ((path = ANY (ARRAY['gateway'::text, 'verify'::text]))),
-  constraint reservations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'unknown'::text]))),
+  constraint reservations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'unknown'::text, 'settled_booked'::text, 'settled_released'::text]))),
+  constraint reservations_target_status_check CHECK (((target_status >= 100) AND (target_status <= 599))),
   constraint reservations_pkey PRIMARY KEY (account_id, receipt_id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=10000);
 
@@ -1009,6 +1045,23 @@ create table public.spent_nonces (
   expires_at timestamp with time zone not null,
   constraint spent_nonces_nonce_hash_check CHECK ((octet_length(nonce_hash) = 32)),
   constraint spent_nonces_pkey PRIMARY KEY (account_id, nonce_hash)
+);
+
+create table public.timestamps (
+  account_id text collate "C" not null,
+  size bigint not null,
+  root bytea not null,
+  token bytea not null,
+  gen_time timestamp with time zone not null,
+  tsa text not null,
+  trusted boolean not null,
+  stored_at timestamp with time zone not null,
+  constraint timestamps_root_check CHECK ((octet_length(root) = 32)),
+  constraint timestamps_size_check CHECK ((size > 0)),
+  constraint timestamps_token_check CHECK (((octet_length(token) >= 1) AND (octet_length(token) <= 65536))),
+  constraint timestamps_tsa_check CHECK ((tsa ~ '^[ -~]{0,200}$'::text)),
+  constraint timestamps_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint timestamps_pkey PRIMARY KEY (account_id, size)
 );
 
 create table public.token_routes (
@@ -1090,6 +1143,8 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.api_keys REFERENCING NEW TA
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.cosignatures FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.escalations REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -1148,6 +1203,8 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.mandates REFERENCING NEW TA
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.timestamps FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER facts_inserted AFTER INSERT ON public.tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -1168,6 +1225,8 @@ grant insert, select, update on public.api_keys to mandate_app;
 
 grant insert, select, update on public.authorisations to mandate_app;
 
+grant insert, select on public.cosignatures to mandate_app;
+
 grant insert, select, update on public.escalations to mandate_app;
 
 grant insert, select on public.evidence to mandate_app;
@@ -1187,6 +1246,8 @@ grant insert, select on public.log_keys to mandate_app;
 grant insert, select, update on public.mandate_months to mandate_app;
 
 grant insert, select, update on public.mandates to mandate_app;
+
+grant insert, select, update on public.publications to mandate_app;
 
 grant delete, insert, select, update on public.reservations to mandate_app;
 
@@ -1209,6 +1270,8 @@ grant update on public.signing_keys (status) to mandate_app;
 grant insert, select on public.signing_keys to mandate_app;
 
 grant delete, insert, select on public.spent_nonces to mandate_app;
+
+grant insert, select on public.timestamps to mandate_app;
 
 grant delete, insert, select on public.token_routes to mandate_app;
 

@@ -12,8 +12,9 @@ interface OutcomeContext {
  * Books, releases or keeps a reservation by how its forward ended, and stores the answer of an idempotency key.
  *
  * Told twice it changes nothing the second time. An outcome that is known later than it was given up on still counts
- * (unknown → booked or released), unless a person has settled it meanwhile: then it is recorded where it says otherwise,
- * and what the person said stands. A receipt that reserves nothing (any more) is settled already, and so written.
+ * (unknown → booked or released), unless a person has settled it meanwhile: then it is recorded where it says
+ * otherwise, and what the person said stands. A receipt that reserves nothing (any more) is settled already, and so
+ * written.
  * Source: contract §7 "Booking", docs/design/0018-a-person-settles-for-good.md.
  */
 export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): boolean {
