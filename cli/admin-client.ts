@@ -58,7 +58,7 @@ export class AdminClient {
    * @throws CliError with the server's reason and what to do next
    */
   send(
-    method: 'POST' | 'PUT' | 'PATCH',
+    method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     body = '{}',
     headers: Readonly<Record<string, string>> = {},

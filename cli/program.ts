@@ -2,17 +2,21 @@ import { Command, CommanderError } from 'commander';
 import { CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, usageError } from './cli-error.ts';
 import { registerAccount } from './commands/account.ts';
 import { registerAgent } from './commands/agent.ts';
+import { CheckedOtherwise, registerDossiers } from './commands/dossiers.ts';
 import { registerEscalations } from './commands/escalations.ts';
 import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
 import { registerKeys } from './commands/keys.ts';
 import { registerMandates } from './commands/mandates.ts';
+import { registerNotifications } from './commands/notifications.ts';
 import { registerProcesses } from './commands/processes.ts';
 import { registerReconcile } from './commands/reconcile.ts';
 import { registerRelyingParty } from './commands/relying-party.ts';
 import { registerSandbox } from './commands/sandbox.ts';
 import { registerSigningKeys } from './commands/signing-keys.ts';
+import { registerStop } from './commands/stop.ts';
 import { registerTools } from './commands/tools.ts';
+import { registerWebhooks } from './commands/webhooks.ts';
 import { Invocation } from './invocation.ts';
 import type { Io } from './io.ts';
 
@@ -39,6 +43,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     await buildProgram(io, jsonAsked).parseAsync(args, { from: 'user' });
     return EXIT_DONE;
   } catch (error) {
+    if (error instanceof CheckedOtherwise) return error.exitCode;
     if (error instanceof CommanderError) return commanderExit(error, io, jsonAsked);
     const known = error instanceof CliError ? error : unexpected(error);
     const lines = known.next === undefined ? [known.message] : [known.message, known.next];
@@ -67,14 +72,18 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerSigningKeys(program, invocation);
   program.commandsGroup('Your account:');
   registerAccount(program, invocation);
+  registerNotifications(program, invocation);
+  registerWebhooks(program, invocation);
   program.commandsGroup('What agents may do, and what they did:');
   registerMandates(program, invocation);
+  registerStop(program, invocation);
   registerGateways(program, invocation);
   registerTools(program, invocation);
   registerKeys(program, invocation);
   registerEscalations(program, invocation);
   registerReconcile(program, invocation);
   registerEvidence(program, invocation);
+  registerDossiers(program, invocation);
   program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
   registerRelyingParty(program, invocation);
   registerSandbox(program, invocation);

@@ -145,6 +145,9 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
   if (forProcess === 'control-plane' || forProcess === 'proxy') {
     required('internalSecret', 'proxies and control planes must share one; make it with: openssl rand -hex 32');
   }
+  if ((forProcess === 'control-plane' || forProcess === 'up') && config.smtpUrl !== null) {
+    required('mailFrom', 'e-mail has a sender; set it to an address that your SMTP server may send for');
+  }
   if (forProcess === 'control-plane' || forProcess === 'up') problems.push(...publishing(config));
   problems.push(...plaintext(forProcess, config), ...socketTooLong(config));
   return problems;
@@ -153,6 +156,9 @@ function unsafe(forProcess: ProcessName, config: Config): string[] {
 /** Timestamps and witnesses: what one setting says that another one does not bear out. */
 function publishing({ tsaUrl, tsaMode, tsaCaFile, witnessUrls, witnessKeys }: Config): string[] {
   const problems: string[] = [];
+  if (tsaUrl !== null && new URL(tsaUrl).username !== '') {
+    problems.push(`${SETTINGS.tsaUrl.env} holds a user name, which is not sent: leave it away.`);
+  }
   if (tsaUrl === null && tsaMode !== null && tsaMode !== 'off') {
     problems.push(`${SETTINGS.tsaMode.env} is ${tsaMode}, and ${SETTINGS.tsaUrl.env} is not set: name an authority.`);
   }

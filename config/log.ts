@@ -22,6 +22,7 @@ const SECRET_MEMBERS = [
   'totp_secret',
   'databaseUrl',
   'databaseAppUrl',
+  'smtpUrl',
   'connectionString',
 ];
 
@@ -43,7 +44,7 @@ function redactedPaths(): string[] {
 }
 
 /** A bearer secret of ours, or a password in a URL, inside of any text. */
-const SECRET_TEXT = /\b(?:mak|gwt|ctk|etk|ags|ses)_[A-Za-z0-9_-]{20,}|(?<=:\/\/[^\s:/@]{0,256}:)[^\s@/]+(?=@)/g;
+const SECRET_TEXT = /\b(?:mak|gwt|ctk|etk|ags|ses|whsec)_[A-Za-z0-9_+/-]{20,}|(?<=:\/\/[^\s:/@]{0,256}:)[^\s@/]+(?=@)/g;
 
 /** The text with bearer secrets and passwords in URLs taken out. */
 export function withoutSecrets(text: string): string {

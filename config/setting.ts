@@ -126,6 +126,28 @@ export const redisUrl: Kind<string> = {
   unit: 'URL',
 };
 
+/** `smtp://` (STARTTLS) or `smtps://` (TLS), with user and password where the server wants them. */
+export const smtpUrl: Kind<string> = {
+  schema: z.string().refine((value) => {
+    if (!hasScheme(value, ['smtp:', 'smtps:'])) return false;
+    const { hostname, pathname, search, hash, username, password } = new URL(value);
+    if ((username === '') !== (password === '')) return false;
+    return hostname !== '' && (pathname === '' || pathname === '/') && search === '' && hash === '';
+  }),
+  expects: 'smtp://[user:password@]host[:port] or smtps://…',
+  unit: 'URL',
+};
+
+/** A sender of e-mail: an address, or `Name <address>`. */
+export const mailbox: Kind<string> = {
+  schema: z
+    .string()
+    .max(320)
+    .regex(/^(?:[^<>\p{Cc}]*<[^\s<>@,;]+@[^\s<>@,;]+>|[^\s<>@,;]+@[^\s<>@,;]+)$/u),
+  expects: 'an address or Name <address>',
+  unit: 'e-mail',
+};
+
 /** Where control planes listen for proxies: `http(s)://host:port` or `unix:/path`, comma-separated. */
 export const addressList: Kind<readonly string[]> = {
   schema: z

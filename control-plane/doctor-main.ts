@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { type Config, loadConfig } from '../config/load.ts';
 import { withoutSecrets } from '../config/log.ts';
 import { checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
+import { configuredWitnesses, openAuthority } from './publishing/start-publishing.ts';
 import { RedisBuckets } from './rate-limit/redis-buckets.ts';
 
 // The database part of `mandate doctor`: prints a JSON list of checks; it changes nothing.
@@ -18,6 +20,8 @@ const VERSION_MIN = 15;
 const SKEW_MAX_MS = 2_000;
 const RATE_LIMITS_FIX =
   'Set MANDATE_RATE_LIMIT_URL, the same at each control plane, to a Redis or Valkey that runs with noeviction.';
+const TIMESTAMPS_FIX = 'Correct MANDATE_TSA_URL and MANDATE_TSA_CA_FILE, or set MANDATE_TSA_MODE=off.';
+const WITNESS_FIX = 'Correct MANDATE_WITNESS_URLS, or take the witness and its key out of the lists.';
 
 async function checks(): Promise<Check[]> {
   const config = loadConfig('up');
@@ -38,6 +42,7 @@ async function checks(): Promise<Check[]> {
       ),
       await attempt('database role', 'Use the role mandate_app in MANDATE_DATABASE_APP_URL.', () => role(sql)),
       await attempt('rate limits', RATE_LIMITS_FIX, () => rateLimits(config)),
+      ...(await publishing(config)),
       await attempt('clock', "Synchronise both clocks (NTP): decisions use the database's.", () => clock(sql)),
     ];
   } finally {
@@ -117,6 +122,30 @@ async function rateLimits({ rateLimitUrl: url, controlPlanes }: Config): Promise
   } finally {
     buckets.close();
   }
+}
+
+/** The timestamping authority and the witnesses, where there are any: each is asked as in earnest. */
+async function publishing(config: Config): Promise<Check[]> {
+  const found: Check[] = [];
+  if (config.tsaUrl !== null && config.tsaMode !== 'off') {
+    found.push(await attempt('timestamps', TIMESTAMPS_FIX, () => timestamps(config)));
+  }
+  for (const witness of configuredWitnesses(config)) {
+    const reached = async (): Promise<string> => {
+      await witness.reach().finally(() => witness.close());
+      return `${witness.key.name} answers`;
+    };
+    found.push(await attempt('witness', WITNESS_FIX, reached));
+  }
+  return found;
+}
+
+async function timestamps(config: Config): Promise<string> {
+  const authority = await openAuthority(config);
+  if (authority === null) throw new Error('there is no timestamping authority');
+  const { tsa, checked } = await authority.stamp(randomBytes(32)).finally(() => authority.close());
+  const trust = checked.includes('chain') ? 'trusted' : 'not checked: MANDATE_TSA_CA_FILE is not set';
+  return `${authority.host} answers as ${tsa} (${trust})`;
 }
 
 async function clock(sql: Sql): Promise<string> {

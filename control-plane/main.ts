@@ -2,7 +2,8 @@ import { runProcess } from '../config/run-process.ts';
 import { secretHash } from '../core/secret-token.ts';
 import { allRoutes } from './all-routes.ts';
 import { EscalationWaits } from './escalations/gate.ts';
-import { startJobs } from './jobs/loop.ts';
+import { publishingJobs, startJobs } from './jobs/loop.ts';
+import { startNotifications } from './notifications/start.ts';
 import { buildServer } from './server.ts';
 import { type ControlPlaneParts, startControlPlane } from './start.ts';
 
@@ -30,7 +31,12 @@ const PARTS: ControlPlaneParts = {
       allRoutes(signing),
     );
   },
-  jobs: startJobs,
+  jobs: (core) => {
+    const stops = [startJobs(core, publishingJobs(core.publishing.publishers)), startNotifications(core)];
+    return async () => {
+      await Promise.all(stops.map((stop) => stop()));
+    };
+  },
 };
 
 await runProcess('control-plane', (config, log) => startControlPlane(config, log, PARTS));

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvidenceKind } from '../core/evidence.ts';
 import type { DecisionMetrics, FactsSource } from './decisions/account-facts.ts';
+import type { NotificationResult } from './notifications/dispatcher.ts';
 import type { TimestampResult } from './timestamps/timestamps.ts';
 import type { CosignatureResult } from './witnesses/cosignatures.ts';
 
@@ -63,6 +64,12 @@ export class ControlPlaneMetrics implements DecisionMetrics {
     registers: [this.registry],
   });
 
+  readonly #notifications = new Counter({
+    name: 'mandate_notifications_total',
+    help: 'Notifications by channel and result; failed: an attempt that will be repeated',
+    labelNames: ['channel', 'result'] as const,
+    registers: [this.registry],
+  });
   readonly #timestamps = new Counter({
     name: 'mandate_timestamps_total',
     help: 'Attempts to have a tree head timestamped (RFC 3161) by how they ended',
@@ -135,6 +142,34 @@ export class ControlPlaneMetrics implements DecisionMetrics {
 
   rateLimited(rateClass: 'verify' | 'management'): void {
     this.#limited.inc({ class: rateClass });
+  }
+
+  notification(channel: 'webhook' | 'mail', result: NotificationResult): void {
+    this.#notifications.inc({ channel, result });
+  }
+
+  /** Adds the gauges of the outbox; where it cannot be read they are left out of that scrape. */
+  watchNotifications(read: () => Promise<{ readonly depth: number; readonly oldestSeconds: number }>): void {
+    const age = new Gauge({
+      name: 'mandate_notification_oldest_age_seconds',
+      help: 'Age of the oldest notification that is neither delivered nor given up',
+      registers: [this.registry],
+    });
+    new Gauge({
+      name: 'mandate_notification_queue_depth',
+      help: 'Notifications that are neither delivered nor given up',
+      registers: [this.registry],
+      async collect() {
+        const state = await read().catch(() => null);
+        if (state === null) {
+          this.reset();
+          age.reset();
+          return;
+        }
+        this.set(state.depth);
+        age.set(state.oldestSeconds);
+      },
+    });
   }
 
   timestamp(result: TimestampResult): void {

@@ -3,9 +3,12 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { bodyValue } from '../core/body-value.ts';
 import { ProblemError } from '../core/errors.ts';
 import { parseStrictJson } from '../core/json.ts';
+import { UnknownAddresses } from './accounts/lock-out.ts';
 import { registerAccountRoutes } from './accounts/routes.ts';
 import { requireSessions } from './admin/session.ts';
 import { requireApiKeys } from './api/api-keys.ts';
+import { registerConsole } from './console/console.ts';
+import { Cookies } from './console/cookies.ts';
 import type { RouteDependencies } from './http/dependencies.ts';
 import { answerProblem } from './http/problems.ts';
 import { countUnread, limitRates, tellRate } from './http/rate-limit.ts';
@@ -20,7 +23,8 @@ const PARAM_MAX_CHARACTERS = 64;
 export type RegisterRoutes = (app: FastifyInstance, deps: RouteDependencies) => void | Promise<void>;
 
 /**
- * Builds the admin API and the public API: accounts and sessions, then the nouns of `register`; nothing listens yet.
+ * Builds the admin API, the console and the public API: accounts and sessions, then the nouns of `register`; nothing
+ * listens yet.
  *
  * Every answer has `Cache-Control: no-store`, `X-Request-Id` and `X-RateLimit-*`; every error is problem+json
  * (RFC 9457, contract §8). Bodies are strict JSON whose numbers keep their digits (`DecimalText`). Routes below
@@ -44,16 +48,21 @@ export async function buildServer(
   });
   readStrictJson(app);
   app.addHook('onSend', async (request, reply) => {
-    reply.headers({ 'cache-control': 'no-store', 'x-request-id': request.id });
+    // Assets of the console alone have names that say what they hold, and may be kept.
+    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+    reply.header('x-request-id', request.id);
     await tellRate(request, reply, deps);
   });
-  limitRates(app, deps);
+  const cookies = new Cookies(deps.issuer);
+  limitRates(app, deps, (request) => cookies.read(request, 'session'));
   requireSessions(app, deps);
   requireApiKeys(app, deps);
   app.setErrorHandler((error, request, reply) => answerProblem(deps, error, request, reply));
   answerUnknownRoutes(app);
   registerHealthRoutes(app, deps);
-  registerAccountRoutes(app, deps);
+  const unknownAddresses = new UnknownAddresses();
+  registerAccountRoutes(app, deps, unknownAddresses);
+  await registerConsole(app, deps, { unknownAddresses, cookies });
   for (const one of register) await one(app, deps);
   return app;
 }

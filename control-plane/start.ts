@@ -13,8 +13,11 @@ import { type EscalationGate, type InternalServer, startInternalServer } from '.
 import { Lanes } from './decisions/lanes.ts';
 import { TokenRoutes } from './decisions/token-routes.ts';
 import { VersionCache } from './decisions/versions.ts';
+import { ToolSightings } from './gateways/sightings.ts';
 import { KeyUses } from './keys/uses.ts';
 import { ControlPlaneMetrics } from './metrics.ts';
+import { openPublishing, type Publishing } from './publishing/start-publishing.ts';
+import { evidenceTreeHeads } from './publishing/tree-heads.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
 import type { Buckets } from './rate-limit/operations.ts';
 import { RedisBuckets } from './rate-limit/redis-buckets.ts';
@@ -40,7 +43,10 @@ export interface ControlPlaneCore {
   readonly issuer: string;
   readonly buckets: Buckets;
   readonly keyUses: KeyUses;
+  readonly sightings: ToolSightings;
   readonly sandboxAccountId: string;
+  /** Timestamps, cosignatures, and who makes them. */
+  readonly publishing: Publishing;
   readonly logError: (error: unknown, message: string) => void;
 }
 
@@ -115,6 +121,7 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
   const signing = await SigningKeys.open(sql, custody, logError);
   undo.push(async () => signing.close());
   const issuer = publicUrl(config);
+  const sightings = new ToolSightings();
   const lanes = new Lanes({
     databaseUrl: databaseAppUrl,
     lanes: config.controlLanes,
@@ -129,11 +136,16 @@ async function startCore(config: Config, log: Logger, undo: Undo): Promise<Start
       sandboxAccountId,
     },
     metrics,
+    sighted: (seen) => sightings.note(seen),
     logError,
   });
   undo.push(() => lanes.close());
   const keyUses = new KeyUses();
-  const means = { lanes, metrics, custody, signing, issuer, buckets, keyUses, sandboxAccountId };
+  const heads = evidenceTreeHeads({ sql, signing, issuer });
+  const publishing = await openPublishing({ config, sql, heads, log, metrics });
+  undo.push(() => publishing.close());
+  const kept = { keyUses, sightings, publishing };
+  const means = { lanes, metrics, custody, signing, issuer, buckets, sandboxAccountId, ...kept };
   const core = { config, log, sql, logError, ...means };
   return { core, internalSecret };
 }
@@ -161,7 +173,7 @@ async function startListeners(
   });
   undo.push(() => drain(internal, lanes));
   if (config.controlSocket !== null) await chmod(config.controlSocket, SOCKET_MODE);
-  undo.push(() => writeKeyUses(core));
+  undo.push(() => writeNoted(core));
   undo.push(parts.jobs(core));
   const admin = await parts.admin(core, escalations);
   undo.push(() => admin.close());
@@ -185,11 +197,12 @@ async function openBuckets({ rateLimitUrl: url }: Config, log: Logger, undo: Und
 }
 
 /** What was noted since the job's last round: a regular stop loses nothing. */
-async function writeKeyUses({ keyUses, sql, logError }: ControlPlaneCore): Promise<void> {
+async function writeNoted({ keyUses, sightings, sql, logError }: ControlPlaneCore): Promise<void> {
   try {
     while (await keyUses.flush(sql));
+    while (await sightings.flush(sql));
   } catch (error) {
-    logError(error, 'the last uses of API keys could not be written');
+    logError(error, 'the last uses of API keys, or what was seen of tools, could not be written');
   }
 }
 

@@ -64,7 +64,7 @@ export function readDer(bytes: Uint8Array, what: string): AsnType {
   const options = { maxDepth: DER_DEPTH_MAX, maxNodes: DER_NODES_MAX, parseEmbedded: false };
   let read: ReturnType<typeof fromBER>;
   try {
-    read = fromBER(bytes.slice(), options);
+    read = fromBER(Uint8Array.from(bytes), options);
   } catch {
     throw new CertificateProblem(`${what} is not DER`);
   }
@@ -77,7 +77,7 @@ export function readDer(bytes: Uint8Array, what: string): AsnType {
 
 /** The very bytes of a parsed block. */
 export function bytesOf(block: AsnType): Uint8Array {
-  return block.valueBeforeDecodeView.slice();
+  return Uint8Array.from(block.valueBeforeDecodeView);
 }
 
 /** Bytes in lower-case hex. */

@@ -9,7 +9,13 @@ import { canonicalize, type JsonValue } from './jcs.ts';
 export const EVIDENCE_KINDS = [
   'account.created',
   'account.second_factor',
+  'account.password_changed',
+  'account.recovery_codes',
+  'account.recovery_code_used',
+  'account.passkey_added',
+  'account.passkey_removed',
   'session.created',
+  'session.confirmed',
   'session.refused',
   'session.revoked',
   'mandate.created',
@@ -45,6 +51,14 @@ export const EVIDENCE_KINDS = [
   'escalation.rejected',
   'escalation.expired',
   'evidence.exported',
+  'webhook.created',
+  'webhook.secret_rotated',
+  'webhook.disabled',
+  'webhook.enabled',
+  'webhook.deleted',
+  'webhook.tested',
+  'webhook.replayed',
+  'notifications.changed',
 ] as const;
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number];
 

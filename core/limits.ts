@@ -95,7 +95,9 @@ export const BATCH_ASKS_MAX = 256;
 /** Outcomes and charges in one message. */
 export const BATCH_OTHERS_MAX = 1_024;
 /** Messages to one control plane while all goes well: one is decided while the next is made up. */
-export const BATCHES_AT_ONCE = 1;
+export const BATCHES_AT_ONCE = 2;
+/** Asks that must wait (and half as many as are in flight) before a further message starts: small ones gain nothing. */
+export const BATCH_AHEAD_MIN = 24;
 /** A further message may start when the one in flight is this old, so that one stuck account stops no others. */
 export const BATCH_STALLED_MS = 20;
 /** Messages in flight to one control plane at most. */
@@ -232,6 +234,51 @@ export const TRUST_FILE_MAX_BYTES = 1024 * 1024;
 export const TRUST_KEYS_MAX = 64;
 /** An outcome told so long after its decision is found through the table of late ones; others lie close behind it. */
 export const OUTCOME_LATE_MS = 1_000;
+// Notifications.
+/** Endpoints of one account: each costs a delivery an event. */
+export const WEBHOOK_ENDPOINTS_MAX = 10;
+/** Recipients of e-mail besides the account's own address; the table has the same bound. */
+export const MAIL_RECIPIENTS_MAX = 5;
+/** Events that are spread to those who want them at a time: enough to keep up, few enough for one transaction. */
+export const SPREAD_BATCH = 100;
+/** Deliveries that may wait for one endpoint; an account that makes more events than that has other worries. */
+export const DELIVERIES_WAITING_MAX = 10_000;
+/** E-mails to one address in an hour, and those of them that are about escalations, which a human must answer. */
+export const MAILS_PER_HOUR = 30;
+export const ESCALATION_MAILS_PER_HOUR = 120;
+/** Webhooks and e-mails that one control plane sends at once, those of one account, and those to one receiver. */
+export const WEBHOOKS_IN_FLIGHT_MAX = 64;
+export const MAILS_IN_FLIGHT_MAX = 8;
+export const IN_FLIGHT_PER_ACCOUNT_MAX = 8;
+export const IN_FLIGHT_PER_RECEIVER_MAX = 2;
+/** What is due is looked through so far for receivers that have room. */
+export const DUE_LOOK_MAX = 500;
+/** How long connecting to a receiver, and the whole exchange, may take, in milliseconds. */
+export const WEBHOOK_CONNECT_TIMEOUT_MS = 5_000;
+export const WEBHOOK_TIMEOUT_MS = 15_000;
+/** Bytes of a receiver's answer that are read (and forgotten) so that its connection can be used again. */
+export const WEBHOOK_ANSWER_MAX_BYTES = 16 * 1024;
+/** How long an SMTP server may take for each step, and a mail may take in all, in milliseconds. */
+export const SMTP_STEP_TIMEOUT_MS = 10_000;
+export const SMTP_TIMEOUT_MS = 30_000;
+/** For so long a delivery belongs to who claimed it, in milliseconds: twice what the longest sending may take. */
+export const DELIVERY_CLAIM_MS = 60_000;
+/** Attempts of one delivery, and the pauses between them: 5 s, tripled each time up to 20 h, over three days in all. */
+export const DELIVERY_ATTEMPTS_MAX = 13;
+export const DELIVERY_RETRY_FIRST_MS = 5_000;
+export const DELIVERY_RETRY_FACTOR = 3;
+export const DELIVERY_RETRY_MAX_MS = 20 * 60 * 60_000;
+/** How much longer or shorter a pause may be, so that retries do not come all at once. */
+export const DELIVERY_RETRY_JITTER = 0.2;
+/** An endpoint is disabled where a delivery is given up and nothing arrived for so long, in milliseconds. */
+export const WEBHOOK_FAILING_MAX_MS = 48 * 60 * 60_000;
+/** Attempts that a delivery remembers. */
+export const DELIVERY_LOG_MAX = 24;
+/** How long the secret before a rotation signs along, in milliseconds: a day to change it at the receiver. */
+export const WEBHOOK_SECRET_OVERLAP_MS = 24 * 60 * 60_000;
+/** How long events and their deliveries are kept, in days: beyond a month, which is told of once. */
+export const NOTIFICATIONS_KEPT_DAYS = 45;
+
 // Exports and replays.
 /** Chains that one control plane reads from end to end at a time: each takes it about half a core. */
 export const LONG_READS_MAX = 4;
@@ -257,7 +304,7 @@ export const TRUST_ANCHORS_MAX = 64;
 /** Shorter RSA keys are not accepted for what must hold for years; longer ones only cost time. */
 export const RSA_MODULUS_MIN_BITS = 2048;
 export const RSA_MODULUS_MAX_BITS = 8192;
-/** How far the time of a timestamp may be from the clock here when it comes: clocks differ, an answer takes a moment. */
+/** How far the time of a timestamp or cosignature may be from the clock here when it comes: clocks differ. */
 export const TIMESTAMP_CLOCK_TOLERANCE_MS = 5 * 60_000;
 /** Timestamps that one control plane asks for at once. */
 export const TIMESTAMP_CONNECTIONS_MAX = 8;

@@ -136,7 +136,7 @@ export function timestampRequest(digest: Uint8Array, nonce: Uint8Array): Uint8Ar
     version: 1,
     messageImprint: new MessageImprint({
       hashAlgorithm: new AlgorithmIdentifier({ algorithmId: SHA_256, algorithmParams: new Null() }),
-      hashedMessage: new OctetString({ valueHex: digest.slice().buffer }),
+      hashedMessage: new OctetString({ valueHex: Uint8Array.from(digest).buffer }),
     }),
     nonce: Integer.fromBigInt(nonceNumber(nonce)),
     certReq: true,
@@ -448,7 +448,14 @@ function normalToken(info: Uint8Array, path: readonly X509[], signer: readonly U
 function tlv(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const head = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
-  return Uint8Array.from([tag, ...head, ...parts.flatMap((part) => Array.from(part))]);
+  const bytes = new Uint8Array(1 + head.length + length);
+  bytes.set([tag, ...head]);
+  let at = 1 + head.length;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 async function digestHex(algorithm: string, bytes: Uint8Array): Promise<string> {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DENIAL_CODES, type DenialCode } from './denial-codes.ts';
 import { PROBLEMS, type ProblemCode } from './errors.ts';
+import { requestShape } from './request-shape.ts';
 import { toolMapping } from './tool-mapping.ts';
 
 /**
@@ -15,7 +16,10 @@ const small = z.number().int().min(0);
 export const DECISION_PATHS = ['gateway', 'verify'] as const;
 export type DecisionPath = (typeof DECISION_PATHS)[number];
 
-/** What one gateway request asks. `tool` names the mapping by which `reading` was made; null when none is held. */
+/**
+ * What one gateway request asks. `tool` names the mapping by which `reading` was made; null when none is held. `shape`
+ * comes along now and then where nothing could be read, for whoever will map the tool.
+ */
 export const gatewayAsk = z.object({
   path: z.literal('gateway'),
   token_hash: hex32,
@@ -44,6 +48,7 @@ export const gatewayAsk = z.object({
   escalation_token_hash: hex32.nullable(),
   config_version: small,
   budget_ms: small,
+  shape: requestShape.optional(),
 });
 export type GatewayAsk = z.infer<typeof gatewayAsk>;
 

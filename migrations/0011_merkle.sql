@@ -219,7 +219,8 @@ drop function record_decisions(integer, bigint, text, text, text, text, text, te
   text, text, integer, integer, text, text, text, text, text, text, text, text, text, text, text, bigint, integer, text,
   text, text, text);
 
--- Writes a batch: heads and entries of the chains, subtrees that are now complete, months, reservations and their settlements; returns the time.
+-- Writes a batch: heads and entries of the chains, subtrees that are now complete, months, reservations and their
+-- settlements; returns the time.
 --
 -- What it is told was decided either on facts read under the lock that this transaction holds, or (where a head's
 -- revision is given) on facts of an earlier transaction: then the head must still be as that one left it, and the time

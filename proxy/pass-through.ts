@@ -11,6 +11,9 @@ const BODY_MAX_BYTES = 256 * 1024;
 /** Headers that two readers could take for different ones where they are repeated. */
 const SINGLE_HEADERS = new Set(['authorization', 'idempotency-key']);
 
+/** Where the pages for people are (docs/design/0020-where-the-console-is.md). */
+const CONSOLE_PREFIX = '/console';
+
 export interface PassThroughOptions {
   readonly controlUrl: string;
   /** Proves to the control plane that a request, and what is said about its sender, comes from a proxy. */
@@ -20,7 +23,7 @@ export interface PassThroughOptions {
   readonly charge: (address: string) => Promise<ChargeAnswer | null>;
 }
 
-/** Everything but the gateway path: health, and `/api` and `/.well-known` passed through to the control plane. */
+/** Everything but the gateway path: health, and `/api`, `/.well-known` and the console passed to the control plane. */
 export async function passThrough(options: PassThroughOptions): Promise<FastifyInstance> {
   const answer = (request: FastifyRequest, reply: FastifyReply, problem: ProblemError) =>
     answerProblem(options, request, reply, problem);
@@ -42,6 +45,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
     reply.header('cache-control', 'no-store').code(ready ? 200 : 503);
     return { status: ready ? 'ready' : 'control plane away' };
   });
+  app.get('/', (_request, reply) => reply.header('cache-control', 'no-store').redirect(CONSOLE_PREFIX, 303));
   app.setNotFoundHandler((request, reply) =>
     answer(request, reply, new ProblemError('not_found', 'There is nothing at this path.')),
   );
@@ -51,7 +55,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
     refuseAmbiguous(request);
     refuseLarge(request);
   });
-  for (const prefix of ['/api', '/.well-known']) {
+  for (const prefix of ['/api', '/.well-known', CONSOLE_PREFIX]) {
     await app.register(httpProxy, {
       upstream: options.controlUrl,
       prefix,
@@ -59,7 +63,12 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
       replyOptions: {
         // Otherwise a GET that is answered 503 is repeated ten times at once, and counted as often.
         retryDelay: () => null,
-        rewriteRequestHeaders: (request, headers) => ownForwarding(headers, addressOf(request), options.internalSecret),
+        rewriteRequestHeaders: (request, headers) =>
+          ownForwarding(headers, {
+            'x-forwarded-for': addressOf(request),
+            'x-forwarded-host': request.headers.host ?? '',
+            [INTERNAL_SECRET_HEADER]: options.internalSecret,
+          }),
         onError: (reply, { error }) => {
           const detail = 'No control plane answered.';
           const problem = new ProblemError('not_decidable', detail, { cause: error, retryAfterSeconds: 1 });
@@ -76,11 +85,11 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
  * Where a request came from is said by this proxy alone: what the sender says about it stays here. What it calls
  * hop-by-hop is gone before, so it cannot have these headers removed.
  */
-function ownForwarding(headers: IncomingHttpHeaders, address: string, secret: string): IncomingHttpHeaders {
+function ownForwarding(headers: IncomingHttpHeaders, own: Readonly<Record<string, string>>): IncomingHttpHeaders {
   const kept = Object.entries(headers).filter(
     ([name]) => !/^(?:forwarded|x-forwarded-.*|x-real-ip|x-mandate-.*)$/.test(name),
   );
-  return { ...Object.fromEntries(kept), 'x-forwarded-for': address, [INTERNAL_SECRET_HEADER]: secret };
+  return { ...Object.fromEntries(kept), ...own };
 }
 
 /** What is passed on has one spelling of its path and one value of each header that decides whose request it is. */

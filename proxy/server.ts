@@ -8,10 +8,10 @@ import {
   CLIENT_REQUEST_TIMEOUT_MS,
   HEAD_MAX_BYTES,
 } from '../core/limits.ts';
+import type { Resolve } from '../core/target-connection.ts';
 import { DecisionClient } from './decision-client.ts';
 import { Mappings } from './gateway/mappings.ts';
 import { Gateway, gatewayPrefix } from './gateway/route.ts';
-import type { Resolve } from './gateway/target-guard.ts';
 import { Targets } from './gateway/targets.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { passThrough } from './pass-through.ts';

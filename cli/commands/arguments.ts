@@ -6,6 +6,8 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   gwi: 'gateway instance',
   esc: 'escalation',
   key: 'API key',
+  whk: 'webhook',
+  dlv: 'delivery',
   rcp: 'receipt',
 };
 

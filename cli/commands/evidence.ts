@@ -1,13 +1,15 @@
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { CHAIN_START, type ChainHead, chainProblem, type StoredEntry } from '../../core/evidence.ts';
 import type { AdminClient, JsonRecord } from '../admin-client.ts';
-import { CliError, usageError } from '../cli-error.ts';
+import { CliError, EXIT_USAGE, usageError } from '../cli-error.ts';
 import { registerExport } from '../evidence-export.ts';
 import { type FileOptions, verifyFiles } from '../evidence-file.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
 import { printable, table } from '../output.ts';
 import { Progress } from '../progress.ts';
-import { readStatedHead, TreeCheck } from '../tree-check.ts';
+import { type KnownHead, keptHead, readStatedHead, TreeCheck } from '../tree-check.ts';
+import { registerSearch } from './evidence-search.ts';
 
 const PAGE_ENTRIES = 1000;
 
@@ -28,14 +30,19 @@ export function registerEvidence(program: Command, invocation: Invocation): void
       const path = `/admin/evidence${query.size > 0 ? `?${query}` : ''}`;
       invocation.show(await (await invocation.client()).get(path), (value) => entryTable(recordsOf(value, 'entries')));
     });
+  registerSearch(evidence, invocation);
   evidence
     .command('verify')
     .argument('[file]', 'an exported file, checked offline; without it the live chain is')
     .argument('[file2]', 'a second one: whether nothing was rewritten between the two')
     .option('--jwks <file>', "the service's keys as you know them (/.well-known/jwks.json): who signed the files")
     .option('--tsa-ca <file>', 'PEM file of certificates that may issue the one of a timestamping authority')
+    .option(
+      '--checkpoint <file>',
+      'for the live chain: a checkpoint that was kept elsewhere, to find out what was rewritten since',
+    )
     .description('recompute every hash and the signed Merkle root here, of the live chain or of exported files')
-    .action((file: string | undefined, file2: string | undefined, options: FileOptions) =>
+    .action((file: string | undefined, file2: string | undefined, options: FileOptions & { checkpoint?: string }) =>
       file === undefined ? verifyLive(invocation, options) : verifyFiles(invocation, [file, file2], options),
     );
   registerExport(evidence, invocation);
@@ -56,22 +63,35 @@ export function registerEvidence(program: Command, invocation: Invocation): void
     });
 }
 
-async function verifyLive(invocation: Invocation, options: FileOptions): Promise<void> {
+async function verifyLive(invocation: Invocation, options: FileOptions & { checkpoint?: string }): Promise<void> {
   if (options.jwks !== undefined || options.tsaCa !== undefined) {
     throw usageError('--jwks and --tsa-ca are for exported files: name one.');
   }
+  const file = options.checkpoint;
+  const note = file === undefined ? null : await readCheckpointFile(file);
   const progress = new Progress(invocation.io, 'Checking evidence', !invocation.json);
-  const result = await verifyChain(await invocation.client(), (done, all) => progress.update(done, all));
+  const onProgress = (done: number, all: number) => progress.update(done, all);
+  const result = await verifyChain(await invocation.client(), onProgress, note);
   progress.end();
   if (result.broken !== null) throw brokenChain(result.broken);
-  const { entries, hash, treeHead } = result;
-  const text = JSON.stringify({ intact: true, entries, hash, tree_head: treeHead });
+  const { entries, hash, treeHead, kept } = result;
+  const compared = kept === null ? {} : { kept_checkpoint: { size: kept.size, root: kept.root } };
+  const text = JSON.stringify({ intact: true, entries, hash, tree_head: treeHead, ...compared });
   invocation.show(
     { text, value: {} },
     () =>
       `${entries} entries, chain intact (head ${hash})\n` +
-      `The tree head of ${treeHead.size} entries signed at ${treeHead.at} is theirs (root ${treeHead.root}).\n`,
+      `The tree head of ${treeHead.size} entries signed at ${treeHead.at} is theirs (root ${treeHead.root}).\n` +
+      (kept === null ? '' : `So is ${kept.what}: nothing before was rewritten since.\n`),
   );
+}
+
+async function readCheckpointFile(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch {
+    throw new CliError(`The file ${printable(file)} cannot be read.`, { exitCode: EXIT_USAGE });
+  }
 }
 
 /** The first entry at which a chain is broken; `id` is empty where there is no such entry. */
@@ -86,29 +106,33 @@ export interface ChainResult {
   readonly entries: number;
   readonly hash: string;
   readonly treeHead: { readonly size: number; readonly root: string; readonly at: string };
+  /** The head of the checkpoint that was kept, or null. */
+  readonly kept: KnownHead | null;
   readonly broken: Break | null;
 }
 
 /**
  * Reads an account's chain from its beginning and checks each entry against the one before, the last one against the
  * head as it was told at the beginning, and the Merkle root over them against the tree head that the service signed;
- * entries that were appended meanwhile are left for the next time.
+ * entries that were appended meanwhile are left for the next time. `note`: a kept checkpoint, compared too.
  */
 export async function verifyChain(
   client: AdminClient,
   onProgress: (done: number, all: number) => void = () => {},
+  note: string | null = null,
 ): Promise<ChainResult> {
   const { account_id: accountId } = (await client.get('/admin/account')).value;
   const stated = await readStatedHead(client, String(accountId));
   const treeHead = { size: stated.size, root: stated.root, at: stated.at };
-  const tree = new TreeCheck(client, stated);
+  const kept = note === null ? null : keptHead(note, String(accountId));
+  const tree = new TreeCheck(client, stated, kept);
   // Told after the tree head, so that the chain has no fewer entries.
   const account = (await client.get('/admin/account')).value;
   const told = recordOf(account, 'evidence');
   const [size, hash] = [Number(told['size']), String(told['hash'])];
   let head: ChainHead = { size: 0, hash: CHAIN_START, atMs: 0 };
   const broken = (entry: { seq: number; id: string }, problem: string) => {
-    return { entries: head.size, hash: head.hash, treeHead, broken: { seq: entry.seq, id: entry.id, problem } };
+    return { entries: head.size, hash: head.hash, treeHead, kept, broken: { seq: entry.seq, id: entry.id, problem } };
   };
   while (head.size < size) {
     const page = await client.get(`/admin/evidence?from_seq=${head.size}&limit=${PAGE_ENTRIES}`);
@@ -131,7 +155,7 @@ export async function verifyChain(
   }
   const differs = tree.end();
   if (differs !== null) return broken({ seq: differs.seq, id: '' }, differs.problem);
-  return { entries: head.size, hash, treeHead, broken: null };
+  return { entries: head.size, hash, treeHead, kept, broken: null };
 }
 
 /** An entry as `core/evidence.ts` checks it; its members are exactly what is hashed, so nothing else may be odd. */

@@ -5,11 +5,13 @@ import { amountText, bodyText, wholeText } from '../json-text.ts';
 import { fields, table } from '../output.ts';
 import { collect, commaList, idArgument } from './arguments.ts';
 import { registerReplay } from './mandate-replay.ts';
+import { registerChange } from './mandate-versions.ts';
 
 /** `mandate mandates …`: the limits that a principal sets for an agent. */
 export function registerMandates(program: Command, invocation: Invocation): void {
   const mandates = program.command('mandates').description('the limits you set for agents');
   registerCreate(mandates, invocation);
+  registerChange(mandates, invocation);
   mandates
     .command('list')
     .description('list all mandates')

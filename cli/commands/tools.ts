@@ -3,9 +3,11 @@ import { toolMappingInput } from '../../core/tool-mapping.ts';
 import type { JsonRecord } from '../admin-client.ts';
 import { usageError } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
-import { bodyText } from '../json-text.ts';
+import { bodyText, JsonText } from '../json-text.ts';
 import { fields, table } from '../output.ts';
+import { readInput } from '../prompt.ts';
 import { idArgument } from './arguments.ts';
+import { registerImport } from './import-openapi.ts';
 
 const INSTANCE = 'gateway instance (gwi_…)';
 const NAME = 'name or template, such as http.post:/orders/{id}/refund';
@@ -63,6 +65,9 @@ export function registerTools(program: Command, invocation: Invocation): void {
       invocation.show(await (await invocation.client()).get(path), toolTable);
     });
   registerMap(tools, invocation);
+  registerTrial(tools, invocation);
+  registerSuggest(tools, invocation);
+  registerImport(tools, invocation);
   const steps = [
     ['unmap', 'forget the mapping: requests are denied until it is mapped again'],
     ['block', 'deny every request of this tool, whatever templates say'],
@@ -110,6 +115,76 @@ function registerMap(tools: Command, invocation: Invocation): void {
     });
 }
 
+interface TestOptions {
+  body?: string;
+  contentType?: string;
+  as?: string;
+}
+
+function registerTrial(tools: Command, invocation: Invocation): void {
+  tools
+    .command('test')
+    .argument('<instance>', INSTANCE)
+    .argument('<method>', 'such as POST')
+    .argument('<path>', 'such as /payments?x=1, as the agent would send it')
+    .description('say what would become of a request now; nothing is sent, recorded or reserved')
+    .option('--body <file>', 'the body (a file, or - for standard input)')
+    .option('--content-type <type>', 'of the body (default application/json)')
+    .option('--as <json>', 'a mapping that is not saved yet, as JSON: {"action_type": "payments.create", …}')
+    .action(async (instance: string, method: string, path: string, options: TestOptions) => {
+      const body = options.body === undefined ? undefined : await readInput(invocation.io, 'body', options.body);
+      const asked = {
+        ...{ method: method.toUpperCase(), path, body, content_type: options.contentType },
+        mapping: options.as === undefined ? undefined : new JsonText(options.as),
+      };
+      const answer = await (await invocation.client()).send('POST', `${toolsPath(instance)}/test`, bodyText(asked));
+      invocation.show(answer, trialCard);
+    });
+}
+
+function registerSuggest(tools: Command, invocation: Invocation): void {
+  tools
+    .command('suggest')
+    .argument('<instance>', INSTANCE)
+    .description('suggest how the tools that were discovered could be mapped, from what their requests looked like')
+    .action(async (instance: string) => {
+      const answer = await (await invocation.client()).get(`${toolsPath(instance)}/suggestions`);
+      invocation.show(answer, suggestionTable);
+    });
+}
+
+function suggestionTable(value: JsonRecord): string {
+  const all = [...recordsOf(value, 'templates'), ...recordsOf(value, 'tools')];
+  if (all.length === 0) return 'Nothing to suggest: no tool of this instance waits to be mapped.\n';
+  const rows = all.map((one) => {
+    const suggestion = recordOf(one, 'suggestion');
+    const part = (name: string) => recordOf(suggestion, name)['value'];
+    const amount = recordOf(suggestion, 'amount');
+    const sources = [part('action_type'), amount['value'], part('currency'), part('counterparty')];
+    return [one['name'], ...sources, amount['confidence'], amount['reason']];
+  });
+  return table(['tool or template', 'action type', 'amount', 'currency', 'counterparty', 'sure', 'why'], rows);
+}
+
+function trialCard(value: JsonRecord): string {
+  const [action, before, after] = ['action', 'before', 'after'].map((name) => recordOf(value, name)) as JsonRecord[];
+  const amount = recordOf(action!, 'amount');
+  const tool = recordOf(value, 'tool');
+  const month = (one: JsonRecord) => `${one['booked']} booked, ${one['reserved']} reserved (${value['currency']})`;
+  return fields([
+    ['tool', tool['pattern'] ?? tool['name']],
+    ['would be', value['decision']],
+    ['code', value['code']],
+    ['because', value['reason']],
+    ['action', action!['type']],
+    ['amount', amount['value'] === undefined ? '' : `${amount['value']} ${amount['currency']}`],
+    ['counterparty', action!['counterparty']],
+    ['month before', month(before!)],
+    ['month after', month(after!)],
+    ['note', value['disabled'] === true ? 'The instance is disabled: every request of it is refused.' : ''],
+  ]);
+}
+
 function mappingOf(options: MapOptions): Record<string, unknown> {
   const given = {
     action_type: options.actionType,
@@ -145,11 +220,14 @@ function toolTable(value: JsonRecord): string {
   if (tools.length === 0) return 'No tools yet: they appear with the first request, or with `mandate tools map`.\n';
   const rows = tools.map((tool) => {
     const mapping = recordOf(tool, 'mapping');
-    return [tool['name'], tool['state'], mapping['action_type'], mapping['amount'], mapping['amount_unit']];
+    const { unmapped = 0, unreadable = 0 } = recordOf(tool, 'seen');
+    const denied = Number(unmapped) + Number(unreadable);
+    const read = [mapping['action_type'], mapping['amount'], mapping['amount_unit']];
+    return [tool['name'], tool['state'], ...read, denied === 0 ? '' : denied];
   });
   const more =
     typeof value['next'] === 'string' ? '\nThere are more: mandate tools list … --after <the last name>\n' : '';
-  return table(['tool', 'state', 'action type', 'amount', 'unit'], rows) + more;
+  return table(['tool', 'state', 'action type', 'amount', 'unit', 'denied unread'], rows, [5]) + more;
 }
 
 function toolCard(tool: JsonRecord): string {

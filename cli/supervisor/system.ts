@@ -59,7 +59,7 @@ export class System {
     }));
     await this.#step('Starting the control plane', () => control.start());
     const proxy = this.#child('proxy', 'proxy/main', () => ({
-      ...environmentWithout(common, ['MANDATE_MASTER_KEY', ...DATABASE_VARIABLES]),
+      ...environmentWithout(common, [...CONTROL_PLANE_SECRETS, ...DATABASE_VARIABLES]),
       MANDATE_CONTROL_PLANES: `unix:${socket}`,
       MANDATE_CONTROL_URL: this.#addresses['admin'] ?? '',
       MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS: privateTargets,
@@ -186,6 +186,9 @@ const PORT_VARIABLES = [
 ] as const;
 
 const DATABASE_VARIABLES = ['MANDATE_DATABASE_URL', 'MANDATE_DATABASE_APP_URL'];
+
+/** What a proxy has no use for and so must not know. */
+const CONTROL_PLANE_SECRETS = ['MANDATE_MASTER_KEY', 'MANDATE_SMTP_URL', 'MANDATE_SMTP_URL_FILE'];
 
 /** Variables whose files were read here already, and what only migrations may know. */
 const FILES_READ_HERE = [

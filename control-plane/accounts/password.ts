@@ -50,15 +50,29 @@ export async function verifyPassword(password: string, stored: string | null): P
   return same && stored !== null;
 }
 
-/** Why a password cannot be chosen, or null where it can. */
+const WEAKNESSES = {
+  short: `must have at least ${PASSWORD_MIN_CHARACTERS} characters`,
+  long: `must have at most ${PASSWORD_MAX_CHARACTERS} characters`,
+  ownAddress: 'must not be your e-mail address',
+  common: 'is one of those that are tried first; choose another',
+} as const;
+export type PasswordWeakness = keyof typeof WEAKNESSES;
+
+/** Why a password cannot be chosen, in words, or null where it can. */
 export function passwordProblem(password: string, email: string): string | null {
+  const weakness = passwordWeakness(password, email);
+  return weakness === null ? null : WEAKNESSES[weakness];
+}
+
+/** The same as a code. */
+export function passwordWeakness(password: string, email: string): PasswordWeakness | null {
   const characters = [...password.normalize('NFKC')];
-  if (characters.length < PASSWORD_MIN_CHARACTERS) return `must have at least ${PASSWORD_MIN_CHARACTERS} characters`;
-  if (characters.length > PASSWORD_MAX_CHARACTERS) return `must have at most ${PASSWORD_MAX_CHARACTERS} characters`;
+  if (characters.length < PASSWORD_MIN_CHARACTERS) return 'short';
+  if (characters.length > PASSWORD_MAX_CHARACTERS) return 'long';
   const folded = password.normalize('NFKC').toLowerCase();
   const name = email.slice(0, email.lastIndexOf('@')).toLowerCase();
-  if (folded === email.toLowerCase() || folded === name) return 'must not be your e-mail address';
-  if (new Set(characters).size < 4 || COMMON.has(folded)) return 'is one of those that are tried first; choose another';
+  if (folded === email.toLowerCase() || folded === name) return 'ownAddress';
+  if (new Set(characters).size < 4 || COMMON.has(folded)) return 'common';
   return null;
 }
 

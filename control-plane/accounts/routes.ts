@@ -3,37 +3,22 @@ import { z } from 'zod';
 import { accountOf, sessionOf } from '../admin/session.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody } from '../http/request.ts';
-import { UnknownAddresses } from './lock-out.ts';
-import { PASSWORD_MAX_CHARACTERS } from './password.ts';
+import { emailInput, passwordInput, SIGNUP_TOKEN_MAX, TOTP_SECRET_TEXT_MAX, totpCodeInput } from './input.ts';
+import type { UnknownAddresses } from './lock-out.ts';
 import { revokeSession } from './sessions.ts';
 import { signIn } from './sign-in.ts';
 import { confirmSignUp, signUp } from './sign-up.ts';
 
-/** RFC 5321 §4.5.3.1: an address has at most 254 characters. */
-const EMAIL_MAX_CHARACTERS = 254;
-/** Twice what a password may have: compatibility characters shrink when they are normalised. */
-const PASSWORD_TEXT_MAX = PASSWORD_MAX_CHARACTERS * 2;
-const TOTP_SECRET_TEXT_MAX = 256;
-const SIGNUP_TOKEN_MAX = 2052;
-
-const email = z
-  .string('must be an e-mail address')
-  .max(EMAIL_MAX_CHARACTERS, `must have at most ${EMAIL_MAX_CHARACTERS} characters`)
-  .regex(/^[!-?A-~]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/, 'must be an e-mail address')
-  .transform((text) => text.toLowerCase());
-const password = z.string('must be a string').max(PASSWORD_TEXT_MAX, 'is too long');
-const code = z.string('must be a string').regex(/^[0-9]{6}$/, 'must be the six digits that your authenticator shows');
-
 const signUpBody = z.strictObject({
-  email,
-  password,
+  email: emailInput,
+  password: passwordInput,
   totp_secret: z.string('must be a string').max(TOTP_SECRET_TEXT_MAX, 'is too long').optional(),
 });
 const confirmBody = z.strictObject({
   signup_token: z.string('must be a string').max(SIGNUP_TOKEN_MAX, 'is too long'),
-  totp_code: code,
+  totp_code: totpCodeInput,
 });
-const signInBody = z.strictObject({ email, password, totp_code: code });
+const signInBody = z.strictObject({ email: emailInput, password: passwordInput, totp_code: totpCodeInput });
 
 interface AccountRow {
   readonly account_id: string;
@@ -44,8 +29,7 @@ interface AccountRow {
 }
 
 /** The routes of accounts and their sessions (docs/architecture.md, Admin API). */
-export function registerAccountRoutes(app: FastifyInstance, deps: RouteDependencies): void {
-  const unknown = new UnknownAddresses();
+export function registerAccountRoutes(app: FastifyInstance, deps: RouteDependencies, unknown: UnknownAddresses): void {
   app.post('/admin/signup', (request) => {
     const body = readBody(request, signUpBody);
     return signUp(deps, { email: body.email, password: body.password, totpSecret: body.totp_secret });

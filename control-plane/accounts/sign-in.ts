@@ -2,21 +2,17 @@ import { ProblemError } from '../../core/errors.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { lockAfter, lockedOut, type UnknownAddresses } from './lock-out.ts';
+import { lockedOut, type UnknownAddresses } from './lock-out.ts';
 import { verifyPassword } from './password.ts';
-import { createSession, type SessionAnswer } from './sessions.ts';
-import { totpStep } from './totp.ts';
+import { countFailure, type FactorVerdict, findCode, lockOf, readFactor, useCode } from './second-factor.ts';
+import { CLI_ORIGIN, createSession, type SessionAnswer, type SessionOrigin } from './sessions.ts';
 
+/** `code`: six digits of the authenticator, or a recovery code. */
 export interface Credentials {
   readonly email: string;
   readonly password: string;
   readonly code: string;
 }
-
-type Verdict =
-  | { readonly kind: 'signed_in'; readonly answer: SessionAnswer }
-  | { readonly kind: 'refused' }
-  | { readonly kind: 'locked'; readonly untilMs: number; readonly nowMs: number };
 
 /**
  * Signs a person in with both factors.
@@ -31,6 +27,7 @@ export async function signIn(
   deps: RouteDependencies,
   unknown: UnknownAddresses,
   credentials: Credentials,
+  origin: SessionOrigin = CLI_ORIGIN,
 ): Promise<SessionAnswer> {
   const { email, password, code } = credentials;
   const { account, nowMs } = await findAccount(deps.sql, email);
@@ -44,12 +41,14 @@ export async function signIn(
     unknown.count(email, nowMs);
     throw refused();
   }
-  const verdict = await deps.commands.command(account.accountId, (context) => judge(deps, context, right, code));
+  const verdict = await deps.commands.command(account.accountId, (context) =>
+    judge(deps, context, { right, code, origin }),
+  );
   switch (verdict.kind) {
-    case 'signed_in':
+    case 'right':
       unknown.forget(email);
-      return verdict.answer;
-    case 'refused':
+      return verdict.value;
+    case 'wrong':
       throw refused();
     case 'locked':
       throw lockedOut(verdict.untilMs, verdict.nowMs);
@@ -73,50 +72,30 @@ async function findAccount(sql: Sql, email: string): Promise<{ account: FoundAcc
   return { account: id === null ? null : { accountId: id, passwordHash, lockedMs }, nowMs };
 }
 
-interface SecondFactor {
-  readonly totp_sealed: Buffer;
-  readonly totp_last_step: number;
-  readonly failed_attempts: number;
-  readonly locked: number | null;
+interface Attempt {
+  /** Whether the password is. */
+  readonly right: boolean;
+  readonly code: string;
+  readonly origin: SessionOrigin;
 }
 
-async function judge(deps: RouteDependencies, context: CommandContext, right: boolean, code: string): Promise<Verdict> {
-  const { sql, accountId, nowMs } = context;
-  const [row] = await sql<SecondFactor[]>`
-    select totp_sealed, totp_last_step, failed_attempts, epoch_ms(locked_until) as locked
-    from accounts where account_id = ${accountId}`;
-  if (row === undefined) return { kind: 'refused' };
+async function judge(
+  deps: RouteDependencies,
+  context: CommandContext,
+  { right, code, origin }: Attempt,
+): Promise<FactorVerdict<SessionAnswer>> {
+  const row = await readFactor(context);
+  if (row === null) return { kind: 'wrong' };
   // Attempts that started before the lock did must not get past it by being many at once.
-  if (row.locked !== null && row.locked > nowMs) return { kind: 'locked', untilMs: row.locked, nowMs };
-  const secret = deps.custody.open(accountId, 'totp', accountId, row.totp_sealed).toString('utf8');
-  const step = totpStep(secret, code, nowMs);
-  const fresh = step !== null && step > row.totp_last_step;
-  if (!right || !fresh) {
-    await countFailure(context, row.failed_attempts + 1, right ? (step === null ? 'code' : 'code_used') : 'password');
-    return { kind: 'refused' };
+  const locked = lockOf(row, context);
+  if (locked !== null) return locked;
+  const found = await findCode(deps.custody, context, row, code);
+  if (!right || typeof found === 'string') {
+    await countFailure(context, row.failed_attempts + 1, right && typeof found === 'string' ? found : 'password');
+    return { kind: 'wrong' };
   }
-  await sql`
-    update accounts set totp_last_step = ${step}::bigint, failed_attempts = 0, locked_until = null
-    where account_id = ${accountId}`;
-  return { kind: 'signed_in', answer: await createSession(context) };
-}
-
-async function countFailure(
-  { sql, accountId, nowMs, append }: CommandContext,
-  failures: number,
-  factor: 'password' | 'code' | 'code_used',
-): Promise<void> {
-  const lockMs = lockAfter(failures);
-  const untilMs = lockMs === 0 ? null : nowMs + lockMs;
-  // Counting further than the longest lock needs would change nothing.
-  await sql`
-    update accounts set failed_attempts = least(${failures}::bigint, 1000)::integer, locked_until = ${untilMs}
-    where account_id = ${accountId}`;
-  append('session.refused', {
-    reason: factor,
-    failures,
-    locked_until: untilMs === null ? null : new Date(untilMs).toISOString(),
-  });
+  await useCode(context, found);
+  return { kind: 'right', value: await createSession(context, origin) };
 }
 
 function refused(): ProblemError {

@@ -3,9 +3,12 @@ import { ProblemError } from '../../core/errors.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Sql } from '../db/client.ts';
 import { errorCode } from '../db/database-error.ts';
+import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
+import { databaseTime } from './database-time.ts';
 import { hashPassword, passwordProblem } from './password.ts';
-import { createSession, type SessionAnswer } from './sessions.ts';
+import { newRecoveryCodes } from './recovery-codes.ts';
+import { CLI_ORIGIN, createSession, type SessionAnswer, type SessionOrigin } from './sessions.ts';
 import { newTotpSecret, otpauthUri, readTotpSecret, totpStep } from './totp.ts';
 
 /** Time to set up an authenticator app and type its first code. */
@@ -63,6 +66,43 @@ export async function signUp(
  *   token has an account already
  */
 export async function confirmSignUp(deps: RouteDependencies, token: string, code: string): Promise<SessionAnswer> {
+  return openAccount(deps, token, code, (context) => createSession(context, CLI_ORIGIN));
+}
+
+/**
+ * The same at the console, with the account's first recovery codes.
+ *
+ * @throws ProblemError as {@link confirmSignUp}
+ */
+export async function confirmConsoleSignUp(
+  deps: RouteDependencies,
+  token: string,
+  code: string,
+  origin: SessionOrigin,
+): Promise<{ readonly session: SessionAnswer; readonly recoveryCodes: readonly string[] }> {
+  return openAccount(deps, token, code, async (context) => {
+    const recoveryCodes = await newRecoveryCodes(context);
+    return { session: await createSession(context, origin), recoveryCodes };
+  });
+}
+
+/** What a person still has to set up, from a signup token; null where it is not ours or its time is over. */
+export async function pendingSignUp(
+  deps: RouteDependencies,
+  token: string,
+): Promise<{ readonly email: string; readonly secret: string; readonly otpauthUri: string } | null> {
+  const signup = openSignup(deps, token);
+  if (signup === null || signup.expiresMs <= (await databaseTime(deps.sql))) return null;
+  const { email, secret } = signup;
+  return { email, secret, otpauthUri: otpauthUri(email, secret) };
+}
+
+async function openAccount<T>(
+  deps: RouteDependencies,
+  token: string,
+  code: string,
+  finish: (context: CommandContext) => Promise<T>,
+): Promise<T> {
   const signup = openSignup(deps, token);
   const nowMs = await databaseTime(deps.sql);
   if (signup === null || signup.expiresMs <= nowMs) {
@@ -77,7 +117,7 @@ export async function confirmSignUp(deps: RouteDependencies, token: string, code
       async (context) => {
         context.append('account.created', { email: signup.email });
         context.append('account.second_factor', { kind: 'totp' });
-        return createSession(context);
+        return finish(context);
       },
       { open: (sql, now) => insertAccount(deps, sql, signup, step, now.nowMs) },
     );
@@ -110,10 +150,4 @@ function openSignup({ custody }: RouteDependencies, token: string): Signup | nul
   } catch {
     return null;
   }
-}
-
-async function databaseTime(sql: Sql): Promise<number> {
-  const [row] = await sql<{ now: number }[]>`select epoch_ms(db_clock()) as now`;
-  if (row === undefined) throw new Error('the database told no time');
-  return row.now;
 }

@@ -3,7 +3,7 @@ import { secretTokenOf } from '../../core/secret-token.ts';
 import type { Sql } from '../db/client.ts';
 
 /** What a sealed secret is for; each purpose has its own key. */
-export const SEAL_PURPOSES = ['totp', 'credential', 'signup', 'signing', 'agent', 'log'] as const;
+export const SEAL_PURPOSES = ['totp', 'credential', 'signup', 'signing', 'agent', 'log', 'webhook', 'console'] as const;
 export type SealPurpose = (typeof SEAL_PURPOSES)[number];
 
 const MASTER_KEY_BYTES = 32;
@@ -32,6 +32,8 @@ export class Custody {
       signing: derive(masterKey, 'seal/signing'),
       agent: derive(masterKey, 'seal/agent'),
       log: derive(masterKey, 'seal/log'),
+      webhook: derive(masterKey, 'seal/webhook'),
+      console: derive(masterKey, 'seal/console'),
     };
     this.#escalationKey = derive(masterKey, 'escalation-token');
     this.#consumptionKey = derive(masterKey, 'consumption-token');

@@ -22,6 +22,8 @@ export interface MonthState {
   stored: boolean;
   reserved: number;
   booked: number;
+  /** The highest share of the limit, in per cent, whose crossing is recorded since it was read. */
+  told?: 80 | 100;
 }
 
 /** What can change of a mandate; its terms are immutable per version and come from the version cache. */

@@ -2,6 +2,7 @@ import type { ProblemCode } from '../../core/errors.ts';
 import type { MatFacts } from '../../core/mat.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { GatewayAnswer, RateState } from '../../core/wire.ts';
+import { noteMonthUse } from '../notifications/month-use.ts';
 import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
 import type { Rate } from '../rate-limit/classes.ts';
 import type { Buckets } from '../rate-limit/operations.ts';
@@ -96,9 +97,18 @@ export function takeOnce(
   return bucket;
 }
 
-/** Counts an allow where the mandate permits only so many; the last one consumes it. */
-export function countUse({ facts: { head }, recording, versions }: AskContext, mandate: MandateState): void {
-  const max = versions.mandate(mandate).terms.max_uses;
+/**
+ * Counts an allow of `amount`, which its month holds already: tells of what it uses up of the month, and where the
+ * mandate permits only so many, the last one consumes it.
+ */
+export function countUse(
+  { facts: { head }, recording, versions }: AskContext,
+  mandate: MandateState,
+  amount: number,
+): void {
+  const { terms } = versions.mandate(mandate);
+  noteMonthUse(recording, mandate, terms, amount);
+  const max = terms.max_uses;
   if (max === null) return;
   mandate.uses += 1;
   if (mandate.uses >= max) {

@@ -9,7 +9,7 @@ import { answerGatewayAsk, UNAUTHENTICATED } from './gateway-ask.ts';
 import type { AskItem, HotItem, VerifyItem } from './items.ts';
 import { ConnectionLost, type LaneConnection } from './lane-connection.ts';
 import { applyOutcome } from './outcomes.ts';
-import { Recording } from './record.ts';
+import { Recording, type Sighting } from './record.ts';
 import { answerVerifyAsk, UNKNOWN_KEY } from './verify-ask.ts';
 import type { VersionCache } from './versions.ts';
 
@@ -26,35 +26,94 @@ export interface BatchDependencies {
   readonly versions: VersionCache;
   readonly buckets: Buckets;
   readonly metrics: DecisionMetrics;
+  /** Told of denied requests that nothing could be read from, once they are recorded. */
+  readonly sighted?: (sightings: readonly Sighting[]) => void;
   readonly logError: (error: unknown, message: string) => void;
 }
 
 type Reply = () => void;
 
+const NOT_COMPLETED = 'The decision could not be completed.';
+
 /**
- * Runs a batch in one transaction and answers its items after the commit.
+ * A batch that was decided on carried facts and sent, and may not have been executed yet.
+ *
+ * `landed` never rejects: `committed`, and the items are answered; `refused`, nothing was written and the items must be
+ * run again on facts that are read; `failed`, and the items were refused.
+ */
+export interface Flight {
+  readonly items: readonly HotItem[];
+  readonly landed: Promise<'committed' | 'refused' | 'failed'>;
+}
+
+/**
+ * Decides a batch on carried facts and sends it as a transaction of its own, or returns null where facts are missing.
+ *
+ * The facts are carried on at once, as the batch leaves them: the next one may be decided before this one is executed,
+ * for the database executes them in order and refuses what was decided on effects that did not come about
+ * (docs/design/0008-facts-carried-over.md).
+ */
+export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, items: readonly HotItem[]): Flight | null {
+  const facts = lane.carried.take(items, dependencies.versions);
+  if (facts === null) return null;
+  const started = performance.now();
+  const recording = new Recording([...facts.values()].map(({ head }) => head));
+  let replies: Reply[];
+  let sent: Promise<unknown[]>;
+  try {
+    replies = decideAll(dependencies, recording, facts, items);
+    sent = lane.connection.whole(recording.single, (sql) => recording.send(sql));
+  } catch (error) {
+    dependencies.logError(error, 'a batch could not be decided');
+    return { items, landed: Promise.resolve('refused') };
+  }
+  if (!recording.changesFacts) lane.carried.keep(facts);
+  const landed = sent.then(
+    (results) => {
+      dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
+      committed(lane, dependencies, { recording, source: 'carried' }, results);
+      for (const reply of replies) reply();
+      return 'committed' as const;
+    },
+    (error: unknown) => {
+      for (const accountId of facts.keys()) lane.carried.drop(accountId);
+      if (error instanceof ConnectionLost || isUnavailable(error)) {
+        dependencies.logError(error, 'a batch of decisions failed');
+        for (const item of items) refuse(item, NOT_COMPLETED);
+        return 'failed' as const;
+      }
+      lane.carried.contended(facts);
+      dependencies.metrics.facts('changed');
+      return 'refused' as const;
+    },
+  );
+  return { items, landed };
+}
+
+/**
+ * Runs a batch alone in one transaction on facts read under the locks, and answers its items after the commit.
  *
  * Where the database refuses the transaction, each account is tried alone, so that one account's failure is only its
  * own. Where the connection is lost, nothing is tried again: whether the commit happened is not known.
  */
-export async function runBatch(
+export async function runOnRead(
   lane: BatchLane,
   dependencies: BatchDependencies,
   items: readonly HotItem[],
 ): Promise<void> {
   try {
     const started = performance.now();
-    const replies = await transact(lane, dependencies, items);
+    const replies = await transactOnRead(lane, dependencies, items);
     dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
     for (const reply of replies) reply();
   } catch (error) {
     dependencies.logError(error, 'a batch of decisions failed');
     const alone = error instanceof ConnectionLost || isUnavailable(error) ? [] : byAccount(items);
     if (alone.length < 2) {
-      for (const item of items) refuse(item, 'The decision could not be completed.');
+      for (const item of items) refuse(item, NOT_COMPLETED);
       return;
     }
-    for (const group of alone) await runBatch(lane, dependencies, group);
+    for (const group of alone) await runOnRead(lane, dependencies, group);
   }
 }
 
@@ -65,35 +124,13 @@ export function refuse(item: HotItem, detail: string): void {
   else item.answer(problem('not_decidable', detail, null, null, 1));
 }
 
-/** Decides on carried facts if all are at hand, and on read ones where not, or where those were no longer so. */
-async function transact(lane: BatchLane, dependencies: BatchDependencies, items: readonly HotItem[]): Promise<Reply[]> {
-  const { connection, carried } = lane;
-  const generation = connection.generation;
-  const facts = carried.take(items, dependencies.versions);
-  if (facts !== null) {
-    const recording = new Recording([...facts.values()].map(({ head }) => head));
-    const replies = decideAll(dependencies, recording, facts, items);
-    try {
-      const sent = await connection.whole(generation, recording.single, (sql) => recording.send(sql));
-      committed(lane, dependencies, { facts, recording, source: 'carried' }, sent);
-      return replies;
-    } catch (error) {
-      if (error instanceof ConnectionLost || isUnavailable(error)) throw error;
-      await connection.rollback(generation);
-      carried.contended(facts);
-      dependencies.metrics.facts('changed');
-    }
-  }
-  return transactOnRead(lane, dependencies, items, generation);
-}
-
 async function transactOnRead(
   lane: BatchLane,
   dependencies: BatchDependencies,
   items: readonly HotItem[],
-  generation: number,
 ): Promise<Reply[]> {
   const { connection, reader, carried } = lane;
+  const generation = connection.generation;
   try {
     const read = await reader.read(connection.sql, items);
     connection.assertSame(generation);
@@ -103,7 +140,8 @@ async function transactOnRead(
     const recording = new Recording();
     const replies = decideAll(dependencies, recording, facts, items);
     const sent = await connection.finish(generation, (sql) => recording.send(sql));
-    committed(lane, dependencies, { facts, recording, source: 'read' }, sent);
+    if (!recording.changesFacts) carried.keep(facts);
+    committed(lane, dependencies, { recording, source: 'read' }, sent);
     return replies;
   } catch (error) {
     await connection.rollback(generation);
@@ -155,25 +193,24 @@ function owe(item: AskItem | VerifyItem, { rate }: Owed): void {
 }
 
 interface Committed {
-  readonly facts: BatchFacts;
   readonly recording: Recording;
   readonly source: FactsSource;
 }
 
 function committed(
   { carried }: BatchLane,
-  { metrics }: BatchDependencies,
-  { facts, recording, source }: Committed,
+  { metrics, sighted }: BatchDependencies,
+  { recording, source }: Committed,
   sent: readonly unknown[],
 ): void {
   const [first] = sent as readonly (readonly { now_ms?: number }[])[];
   const nowMs = first?.[0]?.now_ms;
   if (nowMs !== undefined) carried.tick(nowMs);
-  if (!recording.changesFacts) carried.keep(facts);
   metrics.facts(source);
   for (const kind of recording.kinds) metrics.evidence(kind, 1);
   for (const [path, decision, code] of recording.verdicts) metrics.decision(path, decision, code);
   for (const outcome of recording.outcomes) metrics.outcome(outcome);
+  if (recording.sightings.length > 0) sighted?.(recording.sightings);
 }
 
 function byAccount(items: readonly HotItem[]): HotItem[][] {

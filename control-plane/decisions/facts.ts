@@ -51,8 +51,11 @@ export interface FactsRead {
 export class FactReader {
   readonly #shapes = new Map<string, readonly string[]>();
 
-  /** Begins the transaction on `sql` and returns the facts of `items`; the caller commits or rolls back. */
-  async read(sql: Sql, items: readonly HotItem[]): Promise<FactsRead> {
+  /**
+   * Begins the transaction on `sql` and returns the facts of `items`; the caller commits or rolls back. With `begin`
+   * false it reads within a transaction that the caller has begun.
+   */
+  async read(sql: Sql, items: readonly HotItem[], { begin = true } = {}): Promise<FactsRead> {
     const accounts = new Columns(1);
     const instances = new Columns(2);
     const tools = new Columns(3);
@@ -76,7 +79,7 @@ export class FactReader {
     const columns = [accounts, instances, tools, receipts, keys, tokens].flatMap((one) => one.texts());
     const [statement, values] = verify.empty ? [FACTS, columns] : [FACTS_TO_VERIFY, [...columns, ...verify.texts()]];
     const [begun, read] = await Promise.allSettled([
-      sql.unsafe('begin').execute(),
+      begin ? sql.unsafe('begin').execute() : null,
       sql.unsafe<FactsRow[]>(statement, values, { prepare: true }).execute(),
     ]);
     if (begun.status === 'rejected') throw begun.reason;

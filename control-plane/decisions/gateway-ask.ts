@@ -47,7 +47,8 @@ export function answerGatewayAsk(context: AskContext, item: AskItem): GatewayAns
 /** The answer to a token that is not one (any more). */
 export const UNAUTHENTICATED: GatewayAnswer = problem('unauthenticated', 'The gateway token is not valid.', null);
 
-interface Case {
+/** One request with what its account's facts say of it; `version` null: no mapping to read it by. */
+export interface GatewayCase {
   readonly head: HeadState;
   readonly instance: InstanceState;
   readonly tool: ToolState | null;
@@ -56,12 +57,17 @@ interface Case {
   readonly rate: RateState;
 }
 
-function decided(context: AskContext, given: Case): GatewayAnswer {
-  const { head, instance, ask, rate } = given;
-  const mandate = context.versions.mandate(instance.mandate);
+/** What `decide` says of a request and was told for it; changes and records nothing. */
+export function judge(context: Pick<AskContext, 'facts' | 'versions'>, given: GatewayCase) {
+  const mandate = context.versions.mandate(given.instance.mandate);
   const request = decisionRequest(given, mandate);
   const facts = decisionFacts(context, given, mandate, request);
-  const verdict = decide(facts, request);
+  return { mandate, request, facts, verdict: decide(facts, request) };
+}
+
+function decided(context: AskContext, given: GatewayCase): GatewayAnswer {
+  const { head, instance, ask, rate } = given;
+  const { mandate, request, facts, verdict } = judge(context, given);
   const opens = verdict.decision === 'escalate' && verdict.standing === null;
   if (opens && escalationsFull(context.facts, instance.mandate)) return tooManyEscalations(rate);
   const tool = given.tool ?? discoverTool(context, given);
@@ -98,13 +104,25 @@ function decided(context: AskContext, given: Case): GatewayAnswer {
       rate,
     };
   }
-  return settleVerdict(context, given, verdict, receiptId);
+  return settleVerdict(context, given, verdict, { receiptId, key: tool.toolId === 'none' ? null : tool.key });
 }
 
-function settleVerdict(context: AskContext, given: Case, verdict: Verdict, receiptId: string): GatewayAnswer {
+interface Settled {
+  readonly receiptId: string;
+  /** Of the tool; null where there are so many that this one was not kept. */
+  readonly key: string | null;
+}
+
+function settleVerdict(
+  context: AskContext,
+  given: GatewayCase,
+  verdict: Verdict,
+  { receiptId, key }: Settled,
+): GatewayAnswer {
   const { head, instance, ask, rate } = given;
   switch (verdict.decision) {
     case 'deny':
+      if (verdict.code === 'MD-501' || verdict.code === 'MD-502') see(context, given, key);
       return {
         answer: 'deny',
         receipt_id: receiptId,
@@ -131,7 +149,21 @@ function settleVerdict(context: AskContext, given: Case, verdict: Verdict, recei
   }
 }
 
-function reserve(context: AskContext, given: Case, amount: number, receiptId: string): void {
+/** Notes what whoever maps the tool will want to see; a blocked one has been dealt with. */
+function see({ recording }: AskContext, { head, instance, tool, ask }: GatewayCase, key: string | null): void {
+  if (key === null || tool?.state === 'blocked') return;
+  const unreadable = ask.reading === null || ask.reading.ok ? null : `${ask.reading.field}: ${ask.reading.message}`;
+  recording.sightings.push({
+    accountId: head.accountId,
+    instanceId: instance.instanceId,
+    key,
+    atMs: head.nowMs,
+    unreadable: tool?.state === 'mapped' ? unreadable : null,
+    shape: ask.shape ?? null,
+  });
+}
+
+function reserve(context: AskContext, given: GatewayCase, amount: number, receiptId: string): void {
   const { head, instance, ask } = given;
   const { mandate } = instance;
   const { month } = mandate;
@@ -148,7 +180,7 @@ function reserve(context: AskContext, given: Case, amount: number, receiptId: st
   context.recording.hold(hold);
   context.facts.reservations.set(receiptId, { ...hold, state: 'reserved' });
   month.reserved += amount;
-  countUse(context, mandate);
+  countUse(context, mandate, amount);
   const keyed = keyedRequest(given);
   if (keyed !== null) keepKey(context, keyed, receiptId);
 }
@@ -185,14 +217,14 @@ function mappingAnswer(tool: ToolState, version: ToolVersion, instance: Instance
 }
 
 /** What tells a repeat under an idempotency key from another request; null where there is no key. */
-function keyedRequest({ instance, ask }: Pick<Case, 'instance' | 'ask'>): KeyedRequest | null {
+function keyedRequest({ instance, ask }: Pick<GatewayCase, 'instance' | 'ask'>): KeyedRequest | null {
   const { idempotency_key_hash: keyHash, request } = ask;
   if (keyHash === null) return null;
   const text = JSON.stringify([request.method, request.path, request.query, request.body_sha256]);
   return { subjectId: instance.instanceId, keyHash, digest: hash('sha256', text, 'hex') };
 }
 
-function decisionRequest({ ask, version }: Case, mandate: MandateVersion): DecisionRequest {
+function decisionRequest({ ask, version }: GatewayCase, mandate: MandateVersion): DecisionRequest {
   const token = ask.escalation_token_hash !== null;
   const reading = ask.reading;
   if (version === null || reading === null || !reading.ok) {
@@ -215,8 +247,8 @@ function decisionRequest({ ask, version }: Case, mandate: MandateVersion): Decis
 }
 
 function decisionFacts(
-  context: AskContext,
-  { head, instance, tool, ask }: Case,
+  context: Pick<AskContext, 'facts' | 'versions'>,
+  { head, instance, tool, ask }: GatewayCase,
   mandate: MandateVersion,
   request: DecisionRequest,
 ): DecisionFacts {
@@ -243,7 +275,7 @@ function decisionFacts(
   };
 }
 
-function discoverTool(context: AskContext, { head, instance, ask }: Case): ToolState {
+function discoverTool(context: AskContext, { head, instance, ask }: GatewayCase): ToolState {
   const toolId = newTypeId('tol', head.nowMs);
   const tool: ToolState = {
     accountId: head.accountId,

@@ -73,9 +73,12 @@ export class LaneConnection {
     return settled(sent);
   }
 
-  /** Runs the statements as a transaction of their own, all sent at once; results and failures as {@link finish}. */
-  async whole(generation: number, single: boolean, send: (sql: Sql) => Promise<unknown>[]): Promise<unknown[]> {
-    this.assertSame(generation);
+  /**
+   * Sends the statements as a transaction of their own, all at once; results and failures as {@link finish}.
+   *
+   * Several may be under way: they are executed in the order in which they were sent, and each ends by itself.
+   */
+  whole(single: boolean, send: (sql: Sql) => Promise<unknown>[]): Promise<unknown[]> {
     // One statement is a transaction by itself, and `begin` and `commit` would cost as much as a part of it.
     if (single) return settled(send(this.sql));
     const begun = this.sql.unsafe('begin').execute();
@@ -100,6 +103,7 @@ export class LaneConnection {
 }
 
 async function settled(sent: Promise<unknown>[]): Promise<unknown[]> {
+  if (sent.length === 1) return [await sent[0]];
   const values: unknown[] = [];
   for (const result of await Promise.allSettled(sent)) {
     if (result.status === 'rejected') throw result.reason;

@@ -5,7 +5,7 @@ import { edgeOf, hashesOf } from '../../core/merkle-tree.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Sql } from '../db/client.ts';
 import type { HeadState } from './account-facts.ts';
-import { type BatchDependencies, refuse, runBatch } from './batch.ts';
+import { type BatchDependencies, type BatchLane, type Flight, refuse, runOnRead, sendAhead } from './batch.ts';
 import { CarriedFacts } from './carried-facts.ts';
 import type { CommandContext, CommandOptions, CommandRunner } from './command.ts';
 import { FactReader } from './facts.ts';
@@ -17,6 +17,12 @@ import { Recording } from './record.ts';
 export const LANES_DEFAULT = 4;
 /** Most items in one transaction: enough to amortise a commit, few enough to keep it within milliseconds. */
 export const BATCH_MAX = 256;
+/**
+ * Batches on their way to the database: one is executed while the next is decided; more would only be smaller ones.
+ */
+const FLIGHTS_MAX = 2;
+/** A further batch starts when this many items wait, and half as many as are under way: else it waits and grows. */
+const AHEAD_ITEMS_MIN = 24;
 /** Most items that may wait on a lane, and of one account: beyond that work is refused, not remembered. */
 export const LANE_QUEUE_MAX = 8_192;
 export const ACCOUNT_QUEUE_MAX = 4_096;
@@ -89,17 +95,21 @@ export class Lanes implements CommandRunner {
 class Lane {
   readonly #options: LanesOptions;
   readonly #connection: LaneConnection;
-  readonly #reader = new FactReader();
   readonly #carried = new CarriedFacts();
+  readonly #means: BatchLane;
   readonly #accounts = new Map<string, LaneItem[]>();
   readonly #batchMax: number;
+  readonly #flights: Flight[] = [];
+  readonly #refused: Flight[] = [];
   #depth = 0;
   #running: Promise<void> | null = null;
+  #enough: (() => void) | null = null;
 
   constructor(options: LanesOptions, number: number) {
     this.#options = options;
     this.#batchMax = options.batchMax ?? BATCH_MAX;
     this.#connection = new LaneConnection(options.databaseUrl, `mandate lane ${number}`);
+    this.#means = { connection: this.#connection, reader: new FactReader(), carried: this.#carried };
   }
 
   get depth(): number {
@@ -113,7 +123,8 @@ class Lane {
     else queue.push(item);
     this.#depth += 1;
     // Started in a microtask, so that everything of one arriving batch is queued before the first is taken.
-    this.#running ??= Promise.resolve().then(() => this.#run());
+    if (this.#running === null) this.#running = Promise.resolve().then(() => this.#run());
+    else if (this.#mayStart) this.#enough?.();
     return true;
   }
 
@@ -123,21 +134,62 @@ class Lane {
   }
 
   async #run(): Promise<void> {
-    const lane = { connection: this.#connection, reader: this.#reader, carried: this.#carried };
     try {
-      while (this.#depth > 0) {
-        this.#options.metrics.laneDepth(this.#depth);
-        const next = this.#take();
-        if (Array.isArray(next)) {
-          if (next.length > 0) await runBatch(lane, this.#options, next);
-        } else {
-          this.#carried.drop(next.accountId);
-          await next.run(this.#connection);
-        }
+      while (this.#depth + this.#flights.length + this.#refused.length > 0) {
+        if (this.#refused.length > 0) await this.#land();
+        else if (!this.#mayStart) await this.#change();
+        else await this.#start();
       }
     } finally {
       this.#running = null;
     }
+  }
+
+  /** Whether the next batch may be decided now: none is under way, or enough waits to be worth a second. */
+  get #mayStart(): boolean {
+    if (this.#flights.length === 0) return this.#depth > 0;
+    if (this.#flights.length >= FLIGHTS_MAX || this.#depth < AHEAD_ITEMS_MIN) return false;
+    return this.#depth * 2 >= this.#flights[0]!.items.length;
+  }
+
+  /** Waits until a batch has landed or enough waits for the next. */
+  #change(): Promise<void> {
+    return new Promise<void>((resolve) => {
+      this.#enough = resolve;
+      void this.#flights[0]!.landed.then(() => resolve());
+    }).then(() => {
+      this.#enough = null;
+    });
+  }
+
+  async #start(): Promise<void> {
+    this.#options.metrics.laneDepth(this.#depth);
+    const next = this.#take();
+    if (!Array.isArray(next)) {
+      await this.#land();
+      this.#carried.drop(next.accountId);
+      await next.run(this.#connection);
+    } else if (next.length > 0 && !this.#send(next)) {
+      await this.#land();
+      if (!this.#send(next)) await runOnRead(this.#means, this.#options, next);
+    }
+  }
+
+  #send(items: readonly HotItem[]): boolean {
+    const flight = sendAhead(this.#means, this.#options, items);
+    if (flight === null) return false;
+    this.#flights.push(flight);
+    void flight.landed.then((how) => {
+      this.#flights.splice(this.#flights.indexOf(flight), 1);
+      if (how === 'refused') this.#refused.push(flight);
+    });
+    return true;
+  }
+
+  /** Waits until nothing is under way, and runs again what was refused, in its order. */
+  async #land(): Promise<void> {
+    await Promise.all(this.#flights.map(({ landed }) => landed));
+    for (const { items } of this.#refused.splice(0)) await runOnRead(this.#means, this.#options, items);
   }
 
   /** A command that stands first, or a batch in which the accounts have equal shares. */
@@ -219,7 +271,8 @@ async function runCommand<T>(
 async function lockHead(sql: Sql, accountId: string): Promise<HeadState> {
   await sql`select from account_heads where account_id = ${accountId} for no key update`;
   const rows = await sql<{ size: number; hash: string; edge: string; at_ms: number; now_ms: number }[]>`
-    select size, encode(hash, 'hex') as hash, encode(edge, 'hex') as edge, epoch_ms(at) as at_ms, epoch_ms(db_clock()) as now_ms
+    select size, encode(hash, 'hex') as hash, encode(edge, 'hex') as edge, epoch_ms(at) as at_ms,
+      epoch_ms(db_clock()) as now_ms
     from account_heads where account_id = ${accountId}`;
   const row = rows[0];
   if (row === undefined) throw new ProblemError('not_found', 'There is no such account.');

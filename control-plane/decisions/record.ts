@@ -1,13 +1,26 @@
 import type { Verdict } from '../../core/decide.ts';
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
+import { OUTCOME_LATE_MS } from '../../core/limits.ts';
 import { appendLeaf } from '../../core/merkle.ts';
 import { edgeHashes, TILE_HEIGHT } from '../../core/merkle-tree.ts';
-import { newTypeId } from '../../core/type-id.ts';
+import type { RequestShape } from '../../core/request-shape.ts';
+import { newTypeId, typeIdTimeMs } from '../../core/type-id.ts';
 import type { DecisionPath, GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
 import type { AuthorisationState, HeadState, MonthState } from './account-facts.ts';
 import { joined } from './columns.ts';
 import type { AppendedEntry } from './command.ts';
+
+/** A request that was denied because its tool is unmapped or it could not be read: `unreadable` says why then. */
+export interface Sighting {
+  readonly accountId: string;
+  readonly instanceId: string;
+  /** Of the tool, as the database names it. */
+  readonly key: string;
+  readonly atMs: number;
+  readonly unreadable: string | null;
+  readonly shape: RequestShape | null;
+}
 
 interface MonthChange {
   readonly accountId: string;
@@ -62,15 +75,28 @@ export const AUTHORISATION_DUE_MS = 24 * 60 * 60_000;
 const FRESH_MS = 1_000;
 
 const RECORD_PARAMS = 40;
-const PLACES = Array.from({ length: RECORD_PARAMS }, (_, i) => `$${i + 1}`).join(', ');
-const RECORD = `select record_decisions(${PLACES}) as now_ms`;
-const AUTHORISE = `select record_authorisations(${Array.from({ length: 15 }, (_, i) => `$${i + 1}`).join(', ')})`;
+const AUTHORISE_PARAMS = 15;
+const places = (count: number): string => Array.from({ length: count }, (_, i) => `$${i + 1}`).join(', ');
+const RECORD = `select record_decisions(${places(RECORD_PARAMS)}) as now_ms`;
+const RECORD_AND_AUTHORISE = `select record_and_authorise(${places(RECORD_PARAMS + AUTHORISE_PARAMS)}) as now_ms`;
+
+/** Outcomes of an account that will be one entry, and the receipts among them that are told late. */
+interface WaitingOutcomes {
+  readonly texts: string[];
+  readonly late: string[];
+}
+
+/** By which a dossier finds those that do not lie close behind their decision (docs/design/0017). */
+const LATE = `insert into late_outcomes (account_id, receipt_id, seq)
+  select n.account_id, n.receipt_id, n.seq::bigint
+  from unnest(list_of($1), list_of($2), list_of($3)) as n (account_id, receipt_id, seq)
+  on conflict do nothing`;
 
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
   readonly #confirmed: ReadonlySet<HeadState>;
   readonly #heads = new Map<string, HeadState>();
-  readonly #outcomes = new Map<HeadState, string[]>();
+  readonly #outcomes = new Map<HeadState, WaitingOutcomes>();
   readonly #entries = {
     head: [] as HeadState[],
     seq: [] as number[],
@@ -94,12 +120,15 @@ export class Recording {
   readonly #authorisations: Authorisation[] = [];
   #authorisedAtMs = 0;
   readonly #assumed = { account: [] as string[], nonce: [] as string[] };
+  readonly #late = { account: [] as string[], receipt: [] as string[], seq: [] as number[], waiting: 0 };
   readonly #statements: Statement[] = [];
   #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
   /** What the metrics hear of once it is committed. */
   readonly verdicts: [DecisionPath, Verdict['decision'], string][] = [];
   readonly outcomes: GatewayOutcome['outcome'][] = [];
+  /** Requests that were denied because nothing could be read from them. */
+  readonly sightings: Sighting[] = [];
 
   /** `confirm`: heads whose facts were carried over, for the database to compare with what it has. */
   constructor(confirm: Iterable<HeadState> = []) {
@@ -109,7 +138,9 @@ export class Recording {
 
   /** Whether one statement says it all. */
   get single(): boolean {
-    return this.#statements.length === 0 && this.#authorisations.length === 0 && this.#assumed.nonce.length === 0;
+    const { receipt, waiting } = this.#late;
+    if (receipt.length + waiting > 0) return false;
+    return this.#statements.length === 0 && this.#assumed.nonce.length === 0;
   }
 
   /** Whether it changes facts that carry a revision, so that what is in memory is not what is stored then. */
@@ -118,20 +149,31 @@ export class Recording {
   }
 
   /**
-   * Appends an outcome (JCS text). Outcomes that follow each other share an entry: they are as many as the decisions,
-   * and an entry costs far more than a line in one.
+   * Appends an outcome (JCS text) of a receipt. Outcomes that follow each other share an entry: they are as many as the
+   * decisions, and an entry costs far more than a line in one.
    */
-  outcome(head: HeadState, text: string): void {
-    const waiting = this.#outcomes.get(head);
-    if (waiting === undefined) this.#outcomes.set(head, [text]);
-    else if (waiting.push(text) >= OUTCOMES_PER_ENTRY_MAX) this.#appendOutcomes(head);
+  outcome(head: HeadState, receiptId: string, text: string): void {
+    const waiting = this.#outcomes.get(head) ?? { texts: [], late: [] };
+    this.#outcomes.set(head, waiting);
+    if (head.nowMs - typeIdTimeMs(receiptId) >= OUTCOME_LATE_MS) {
+      waiting.late.push(receiptId);
+      this.#late.waiting += 1;
+    }
+    if (waiting.texts.push(text) >= OUTCOMES_PER_ENTRY_MAX) this.#appendOutcomes(head);
   }
 
   #appendOutcomes(head: HeadState): void {
     const waiting = this.#outcomes.get(head);
     if (waiting === undefined) return;
     this.#outcomes.delete(head);
-    this.append(head, 'outcome', newTypeId('evt', head.nowMs), `{"outcomes":[${waiting.join(',')}]}`);
+    const { texts, late } = waiting;
+    const { seq } = this.append(head, 'outcome', newTypeId('evt', head.nowMs), `{"outcomes":[${texts.join(',')}]}`);
+    for (const receiptId of late) {
+      this.#late.account.push(head.accountId);
+      this.#late.receipt.push(receiptId);
+      this.#late.seq.push(seq);
+    }
+    this.#late.waiting -= late.length;
   }
 
   /** Appends an entry whose body is JCS text to the head's chain and moves the head. */
@@ -237,13 +279,19 @@ export class Recording {
   send(sql: Sql): Promise<unknown>[] {
     const sent: Promise<unknown>[] = [];
     for (const head of [...this.#outcomes.keys()]) this.#appendOutcomes(head);
-    if (this.#heads.size > 0) sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     if (this.#authorisations.length > 0) {
-      sent.push(sql.unsafe(AUTHORISE, this.#authoriseParams(), { prepare: true }).execute());
+      const params = [...this.#params(), ...this.#authoriseParams()];
+      sent.push(sql.unsafe(RECORD_AND_AUTHORISE, params, { prepare: true }).execute());
+    } else if (this.#heads.size > 0) {
+      sent.push(sql.unsafe(RECORD, this.#params(), { prepare: true }).execute());
     }
     if (this.#assumed.nonce.length > 0) {
       const params = [joined(this.#assumed.account), joined(this.#assumed.nonce)];
       sent.push(sql.unsafe('select assert_unspent($1, $2)', params, { prepare: true }).execute());
+    }
+    if (this.#late.receipt.length > 0) {
+      const params = [joined(this.#late.account), joined(this.#late.receipt), joined(this.#late.seq)];
+      sent.push(sql.unsafe(LATE, params, { prepare: true }).execute());
     }
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());
@@ -256,7 +304,7 @@ export class Recording {
     const heads = [...this.#heads.values()].sort((a, b) => (a.accountId < b.accountId ? -1 : 1));
     const confirmed = this.#confirmed;
     const placeOf = new Map(heads.map((head, i) => [head, i + 1]));
-    const places = (column: readonly HeadState[]) => joined(column.map((head) => placeOf.get(head)!));
+    const placesOf = (column: readonly HeadState[]) => joined(column.map((head) => placeOf.get(head)!));
     const entries = this.#entries;
     return [
       heads.length,
@@ -268,7 +316,7 @@ export class Recording {
       joined(heads.map((head) => head.hash)),
       joined(heads.map((head) => head.nowMs)),
       joined(heads.map((head) => head.now)),
-      places(entries.head),
+      placesOf(entries.head),
       joined(entries.seq),
       joined(entries.id),
       joined(this.kinds),
@@ -283,12 +331,12 @@ export class Recording {
       this.#holds.keyed ? joined(this.#holds.key) : '',
       RESERVATION_DUE_MS,
       this.#gone.receipt.length,
-      places(this.#gone.head),
+      placesOf(this.#gone.head),
       joined(this.#gone.receipt),
-      places(this.#unknown.head),
+      placesOf(this.#unknown.head),
       joined(this.#unknown.receipt),
       joined(heads.map((head) => edgeHashes(head.edge).join(''))),
-      places(this.#subtrees.head),
+      placesOf(this.#subtrees.head),
       joined(this.#subtrees.level),
       joined(this.#subtrees.index),
       joined(this.#subtrees.hash),

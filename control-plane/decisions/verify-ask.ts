@@ -224,7 +224,7 @@ function reserve(context: AskContext, given: Case, { amount, token, recorded }: 
     head.nowMs,
   );
   context.facts.spentNonces.add(presentation.nonce_hash);
-  countUse(context, mandate);
+  countUse(context, mandate, amount);
 }
 
 /** The members of an answer besides the secrets and the MAT, in their order (interface.md, "Verify result"). */

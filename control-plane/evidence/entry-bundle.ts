@@ -23,8 +23,8 @@ export async function entryBundle(sql: Sql, accountId: string, from: number, wid
 
 function lengthPrefixed(seq: number, text: Buffer): [Buffer, Buffer] {
   if (text.length > ENTRY_MAX_BYTES) {
-    const detail = `Entry ${seq} is longer than an entry bundle can hold (${ENTRY_MAX_BYTES} bytes): export it instead.`;
-    throw new ProblemError('conflict', detail);
+    const most = `an entry bundle can hold (${ENTRY_MAX_BYTES} bytes)`;
+    throw new ProblemError('conflict', `Entry ${seq} is longer than ${most}: export it instead.`);
   }
   const length = Buffer.alloc(2);
   length.writeUInt16BE(text.length);

@@ -15,16 +15,20 @@ const RESOLVE_TIMEOUT_MS = 3_000;
  */
 export async function checkedTarget(text: string, allowPrivate: boolean): Promise<string> {
   const url = canonical(text);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  for (const address of isIP(host) ? [host] : await resolved(host)) {
-    if (!isAllowedAddress(address, allowPrivate)) {
-      throw refused(
-        'must not lead to a loopback, private, link-local or metadata address; where that is wanted, ' +
-          'the operator sets MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS=true (never for metadata addresses)',
-      );
-    }
-  }
+  await checkHost(url, allowPrivate, refused);
   return url.origin + (url.pathname === '/' ? '' : url.pathname.replace(/\/$/, ''));
+}
+
+/** Resolves the host of a URL and checks every address of it; throws what `refused` makes of the reason. */
+export async function checkHost(url: URL, allowPrivate: boolean, refused: (message: string) => Error): Promise<void> {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const addresses = isIP(host) ? [host] : await resolved(host);
+  if (addresses === null) throw refused('has a host that cannot be resolved');
+  if (addresses.every((address) => isAllowedAddress(address, allowPrivate))) return;
+  throw refused(
+    'must not lead to a loopback, private, link-local or metadata address; where that is wanted, ' +
+      'the operator sets MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS=true (never for metadata addresses)',
+  );
 }
 
 function canonical(text: string): URL {
@@ -45,7 +49,7 @@ function canonical(text: string): URL {
   return url;
 }
 
-async function resolved(host: string): Promise<string[]> {
+async function resolved(host: string): Promise<string[] | null> {
   const timeout = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
   const late = new Promise<never>((_, reject) => {
     timeout.addEventListener('abort', () => reject(new Error('resolving took too long')), { once: true });
@@ -54,7 +58,7 @@ async function resolved(host: string): Promise<string[]> {
     const found = await Promise.race([lookup(host, { all: true, verbatim: true }), late]);
     return found.map(({ address }) => address);
   } catch {
-    throw refused('has a host that cannot be resolved');
+    return null;
   }
 }
 

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { scopeCovers } from '../../core/action.ts';
-import { DecimalText, invalidFields } from '../../core/body-value.ts';
-import { ProblemError } from '../../core/errors.ts';
+import { invalidFields } from '../../core/body-value.ts';
+import { type FieldProblem, ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
 import type { JsonValue } from '../../core/jcs.ts';
-import { checkMapping, type ToolMapping, toolMappingInput } from '../../core/tool-mapping.ts';
+import { checkMapping, type ToolMapping } from '../../core/tool-mapping.ts';
 import { parseToolPattern, type ToolPattern } from '../../core/tool-name.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import { accountOf } from '../admin/session.ts';
@@ -15,10 +15,14 @@ import { UNMAPPED_TOOLS_MAX } from '../decisions/gateway-ask.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readQuery, wholeQuery } from '../http/query.ts';
 import { idParam, readBody } from '../http/request.ts';
+import { mappingBody } from './mapping-body.ts';
 import { readGateway } from './routes.ts';
+import { SEEN_COLUMNS, type SeenRow, seenView } from './tool-suggestions.ts';
 
 const PAGE_MAX = 1_000;
 const SHAPES_MAX = 64;
+/** Tools of one import: it holds the account's lock for as long as it takes to write them. */
+const IMPORT_MAX = 200;
 const STATES = ['unmapped', 'mapped', 'blocked'] as const;
 type ToolState = (typeof STATES)[number];
 
@@ -41,16 +45,12 @@ const listQuery = z.strictObject({
   limit: wholeQuery(1, PAGE_MAX).default(100),
 });
 const nameBody = z.strictObject({ name: z.string() });
-/** The mapping's one number arrives as its digits, like every number of a body. */
-const plainNumbers = (value: unknown): unknown => {
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).map(([name, one]) => [
-    name,
-    one instanceof DecimalText ? Number(one.text) : one,
-  ]);
-  return Object.fromEntries(entries);
-};
-const mapBody = z.strictObject({ name: z.string(), mapping: z.preprocess(plainNumbers, toolMappingInput) });
+const mapBody = z.strictObject({ name: z.string(), mapping: mappingBody });
+const importBody = z.strictObject({
+  tools: z.array(mapBody).min(1).max(IMPORT_MAX),
+  /** Whether tools that are mapped or blocked already get the new mapping; else they are left as they are. */
+  overwrite: z.boolean().default(false),
+});
 
 /** The routes of tools: what an agent's requests are, and where their amounts are. */
 export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -59,20 +59,31 @@ export function registerToolRoutes(app: FastifyInstance, deps: RouteDependencies
     const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
     await readGateway(deps.sql, accountId, id);
     // One more than asked for tells whether there is a next page.
-    const rows = await deps.sql.unsafe<ToolRecord[]>(
-      `select ${COLUMNS} from tools where account_id = $1 and instance_id = $2 and ($3::text is null or state = $3)
+    const rows = await deps.sql.unsafe<(ToolRecord & SeenRow)[]>(
+      `select ${COLUMNS}, ${SEEN_COLUMNS} from tools
+       left join tool_sightings s using (account_id, instance_id, key)
+       where account_id = $1 and instance_id = $2 and ($3::text is null or state = $3)
          and ($4::text is null or key > $4) order by key limit $5`,
       [accountId, id, state ?? null, after === undefined ? null : keyOf(after), limit + 1],
     );
-    const tools = rows.slice(0, limit).map(toolView);
+    const tools = rows.slice(0, limit).map((row) => ({ ...toolView(row), seen: seenView(row) }));
     return { tools, next: rows.length > limit ? (tools.at(-1)?.name ?? null) : null };
   });
   app.put('/admin/gateways/:id/tools', async (request) => {
-    const { name, mapping } = readBody(request, mapBody);
-    const pattern = patternOf(name);
-    const problems = checkMapping(mapping, pattern);
-    if (problems.length > 0) throw invalidFields(problems.map((one) => ({ ...one, field: `mapping.${one.field}` })));
-    return toolView(await run(deps, request, (context, id) => map(context, id, pattern, mapping)));
+    const asked = wanted(readBody(request, mapBody), '');
+    if (!asked.ok) throw invalidFields(asked.problems);
+    const [tool] = await run(deps, request, (context, id) => mapAll(context, id, [asked]));
+    return toolView(tool!);
+  });
+  app.post('/admin/gateways/:id/tools/import', async (request) => {
+    const { tools, overwrite } = readBody(request, importBody);
+    const all = tools.map((one, at) => wanted(one, `tools.${at}.`));
+    const problems = all.flatMap((one) => (one.ok ? [] : one.problems));
+    const good = all.filter((one) => one.ok);
+    problems.push(...repeated(good));
+    if (problems.length > 0) throw invalidFields(problems);
+    const done = await run(deps, request, (context, id) => importAll(context, id, good, overwrite));
+    return { tools: done.mapped.map(toolView), kept: done.kept };
   });
   app.post('/admin/gateways/:id/tools/unmap', async (request) => {
     const pattern = patternOf(readBody(request, nameBody).name);
@@ -116,21 +127,67 @@ function toolView(tool: ToolRecord) {
   };
 }
 
-async function map(
+/** A tool and the mapping it is to have; `field` is what errors name it by. */
+interface Wanted {
+  readonly ok: true;
+  readonly field: string;
+  readonly pattern: ToolPattern;
+  readonly mapping: ToolMapping;
+}
+
+function wanted(
+  { name, mapping }: z.infer<typeof mapBody>,
+  field: string,
+): Wanted | { readonly ok: false; readonly problems: readonly FieldProblem[] } {
+  const reading = parseToolPattern(name);
+  if (!reading.ok) return { ok: false, problems: [{ field: `${field}name`, message: reading.message }] };
+  const found = checkMapping(mapping, reading.pattern);
+  if (found.length === 0) return { ok: true, field, pattern: reading.pattern, mapping };
+  return { ok: false, problems: found.map((one) => ({ ...one, field: `${field}mapping.${one.field}` })) };
+}
+
+function repeated(all: readonly Wanted[]): FieldProblem[] {
+  const seen = new Set<string>();
+  return all.flatMap(({ field, pattern }) => {
+    if (seen.size < seen.add(pattern.key).size) return [];
+    return [{ field: `${field}name`, message: `stands for the same requests as another tool: ${pattern.text}` }];
+  });
+}
+
+/** Maps those that are not dealt with yet, or all of them; `kept`: what was left as it is. */
+async function importAll(
   context: CommandContext,
   instanceId: string,
-  pattern: ToolPattern,
-  mapping: ToolMapping,
-): Promise<ToolRecord> {
+  all: readonly Wanted[],
+  overwrite: boolean,
+): Promise<{ readonly mapped: ToolRecord[]; readonly kept: string[] }> {
+  const { sql, accountId } = context;
+  const rows = await sql<{ key: string }[]>`
+    select key from tools where account_id = ${accountId} and instance_id = ${instanceId} and state <> 'unmapped'
+      and key = any (${all.map(({ pattern }) => pattern.key)}::text[])`;
+  const known = new Set(overwrite ? [] : rows.map(({ key }) => key));
+  const [kept, open] = [true, false].map((is) => all.filter(({ pattern }) => known.has(pattern.key) === is));
+  const mapped = await mapAll(context, instanceId, open ?? []);
+  return { mapped, kept: (kept ?? []).map(({ pattern }) => pattern.text) };
+}
+
+/** Maps tools, all or none of them; @throws ProblemError 422 naming each whose action type the scope does not cover */
+async function mapAll(context: CommandContext, instanceId: string, all: readonly Wanted[]): Promise<ToolRecord[]> {
   const { sql, accountId } = context;
   const { mandate_id } = await readGateway(sql, accountId, instanceId);
   const [mandate] = await sql<{ scope: string[] }[]>`
     select scope from mandates where account_id = ${accountId} and mandate_id = ${mandate_id}`;
-  if (mandate === undefined || !scopeCovers(mandate.scope, mapping.action_type)) {
-    const message = `must be covered by the mandate's scope (${mandate?.scope.join(', ') ?? ''})`;
-    throw invalidFields([{ field: 'mapping.action_type', message }]);
+  const message = `must be covered by the mandate's scope (${mandate?.scope.join(', ') ?? ''})`;
+  const outside = all.filter(({ mapping }) => !scopeCovers(mandate?.scope ?? [], mapping.action_type));
+  if (outside.length > 0) {
+    throw invalidFields(outside.map(({ field }) => ({ field: `${field}mapping.action_type`, message })));
   }
-  return save(context, instanceId, pattern, { state: 'mapped', mapping });
+  const saved: ToolRecord[] = [];
+  for (const { pattern, mapping } of all) {
+    saved.push(await write(context, instanceId, pattern, { state: 'mapped', mapping }));
+  }
+  await refreshInstance(context, instanceId);
+  return saved;
 }
 
 async function block(context: CommandContext, instanceId: string, pattern: ToolPattern): Promise<ToolRecord> {
@@ -167,8 +224,19 @@ const KIND_OF: Record<ToolState, EvidenceKind> = {
   blocked: 'tool.blocked',
 };
 
-/** Writes a tool; its version grows with every change, since mappings are remembered by (tool, version). */
 async function save(
+  context: CommandContext,
+  instanceId: string,
+  pattern: ToolPattern,
+  given: Saved,
+): Promise<ToolRecord> {
+  const saved = await write(context, instanceId, pattern, given);
+  await refreshInstance(context, instanceId);
+  return saved;
+}
+
+/** Writes a tool; its version grows with every change, since mappings are remembered by (tool, version). */
+async function write(
   context: CommandContext,
   instanceId: string,
   pattern: ToolPattern,
@@ -183,7 +251,6 @@ async function save(
       ${pattern.shape}, ${state}, ${json}::text::jsonb, ${now}, ${now})
     on conflict (account_id, instance_id, key) do update set pattern = excluded.pattern, state = excluded.state,
       mapping = excluded.mapping, version = t.version + 1, changed_at = excluded.changed_at`;
-  await refreshInstance(context, instanceId);
   const saved = await readTool(sql, accountId, instanceId, pattern.key);
   if (saved === undefined) throw new Error('a tool that was written is not there');
   appendTool(context, KIND_OF[state], instanceId, saved);

@@ -5,10 +5,13 @@ import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
 import { addressBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
 import { type BucketOperation, performOn } from '../rate-limit/operations.ts';
 import { clientAddress } from './client-address.ts';
+import { bearerToken } from './credential.ts';
 import type { RouteDependencies } from './dependencies.ts';
 import { networkOf } from './network.ts';
 
-const CREDENTIAL = /^Bearer ((?:ses|mak|gwt)_[A-Za-z0-9_-]{43})$/i;
+const CREDENTIAL = /^(?:ses|mak|gwt)_[A-Za-z0-9_-]{43}$/;
+/** The console has buckets of its own, and its assets others: a page brings several of them. */
+const CONSOLE_PREFIX = '/console';
 
 /** How a request was counted. `open`: what it shows may turn out to be a credential, so nothing was taken yet. */
 interface Counted {
@@ -34,9 +37,13 @@ const counts = new WeakMap<FastifyRequest, Counted>();
  * bucket is empty, no credential is looked up that did not work before. Where buckets are shared and cannot be asked:
  * 503 `not_decidable`, but for probes, whose buckets are this process's own. Source: interface.md, Limits; contract §8.
  */
-export function limitRates(app: FastifyInstance, deps: RouteDependencies): void {
+export function limitRates(
+  app: FastifyInstance,
+  deps: RouteDependencies,
+  cookieToken: (request: FastifyRequest) => string | null = () => null,
+): void {
   app.addHook('onRequest', async (request) => {
-    const counted = await countOf(request, deps);
+    const counted = await countOf(request, deps, isConsole(request) ? cookieToken(request) : bearerToken(request));
     counts.set(request, counted);
     if (!counted.state.allowed) throw refusal(deps, counted.state);
   });
@@ -120,10 +127,10 @@ export async function tellRate(request: FastifyRequest, reply: FastifyReply, dep
   });
 }
 
-async function countOf(request: FastifyRequest, deps: RouteDependencies): Promise<Counted> {
+async function countOf(request: FastifyRequest, deps: RouteDependencies, token: string | null): Promise<Counted> {
   const client = clientAddress(request, deps.internalSecretHash);
   const address = addressKey(request, client);
-  const credential = request.routeOptions.config.public === true ? null : credentialKey(request);
+  const credential = request.routeOptions.config.public === true ? null : credentialKey(token);
   if (credential === null) {
     return { on: 'address', state: await takeAddress(deps, address), client, address, credential };
   }
@@ -170,9 +177,13 @@ function refusal(deps: RouteDependencies, { retryAfterSeconds }: BucketState): P
   return new ProblemError('rate_limited', 'Too many requests; slow down.', { retryAfterSeconds });
 }
 
-function credentialKey(request: FastifyRequest): string | null {
-  const token = CREDENTIAL.exec(request.headers.authorization ?? '')?.[1];
-  return token === undefined ? null : `management ${secretHash(token)}`;
+function credentialKey(token: string | null): string | null {
+  return token !== null && CREDENTIAL.test(token) ? `management ${secretHash(token)}` : null;
+}
+
+/** Whether a request is for the console, whose credential is a cookie. */
+function isConsole({ url }: FastifyRequest): boolean {
+  return url === CONSOLE_PREFIX || url.startsWith(`${CONSOLE_PREFIX}/`) || url.startsWith(`${CONSOLE_PREFIX}?`);
 }
 
 /**
@@ -182,5 +193,7 @@ function credentialKey(request: FastifyRequest): string | null {
 function addressKey(request: FastifyRequest, address: string): string {
   const route = request.routeOptions?.url ?? request.url;
   if (route === '/healthz' || route === '/readyz') return PROBE_PREFIX + address;
+  if (route.startsWith(`${CONSOLE_PREFIX}/assets/`)) return `assets ${address}`;
+  if (route.startsWith(CONSOLE_PREFIX) || route === '/') return `console ${address}`;
   return route.startsWith('/admin/') ? `admin ${address}` : addressBucket(address);
 }

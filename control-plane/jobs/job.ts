@@ -1,6 +1,7 @@
 import type { Logger } from '../../config/log.ts';
 import type { Sql } from '../db/client.ts';
 import type { Lanes } from '../decisions/lanes.ts';
+import type { ToolSightings } from '../gateways/sightings.ts';
 import type { KeyUses } from '../keys/uses.ts';
 
 /** What jobs work with. */
@@ -8,6 +9,8 @@ export interface JobsCore {
   readonly sql: Sql;
   readonly lanes: Lanes;
   readonly keyUses: KeyUses;
+  /** Where lanes note what was seen of tools; absent where they note nothing. */
+  readonly sightings?: ToolSightings;
   readonly log: Logger;
 }
 

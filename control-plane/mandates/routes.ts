@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import { z } from 'zod';
 import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
@@ -13,9 +12,10 @@ import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { idParam, readBody } from '../http/request.ts';
-import { limitsOf, type MandateInput, mandateInput, reasonText, validUntil } from './input.ts';
+import { limitsOf, type MandateInput, mandateInput, type StepInput, stepInput, validUntil } from './input.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
 import { mandateView, readMandates } from './view.ts';
+import { shownWording } from './wording.ts';
 
 const STEPS = {
   activate: 'mandate.activated',
@@ -24,8 +24,6 @@ const STEPS = {
   revoke: 'mandate.revoked',
 } as const satisfies Record<string, EvidenceKind>;
 type Step = keyof typeof STEPS;
-
-const stepBody = z.strictObject({ reason: reasonText.optional() });
 
 /** The routes of mandates: create, read, and the principal's moves between their states. */
 export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -48,9 +46,9 @@ export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependenc
   });
   for (const step of Object.keys(STEPS) as Step[]) {
     app.post(`/admin/mandates/:id/${step}`, async (request) => {
-      const { reason } = readBody(request, stepBody);
+      const given = readBody(request, stepInput);
       const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
-      await deps.commands.command(accountId, (context) => move(context, id, step, reason ?? null));
+      await deps.commands.command(accountId, (context) => move(context, id, step, given));
       return one(accountId, id);
     });
   }
@@ -78,6 +76,7 @@ export async function createMandate(context: CommandContext, custody: Custody, i
     valid_until: validUntil(input, context.nowMs),
     max_uses: input.max_uses ?? null,
   };
+  const wording = shownWording(terms, input.wording);
   const status: MandateStatus = input.activate ? 'active' : 'draft';
   await context.sql`
     insert into mandates (account_id, mandate_id, version, name, status, scope, currency, per_action, per_month,
@@ -87,12 +86,12 @@ export async function createMandate(context: CommandContext, custody: Custody, i
       ${[...terms.counterparties]}, ${terms.agent_did}, ${terms.time_zone}, ${terms.valid_until}, ${terms.max_uses},
       ${mandateDigest(terms)}, ${context.now}, ${context.now})`;
   if (terms.agent_did === '') await createAgentKey(context, custody, terms.mandate_id);
-  context.append('mandate.created', { ...evidenceOf(terms), name: input.name });
-  if (input.activate) context.append('mandate.activated', { ...stepOf(terms, null), status });
+  context.append('mandate.created', { ...evidenceOf(terms), name: input.name, ...wording });
+  if (input.activate) context.append('mandate.activated', { ...stepOf(terms, null), status, ...wording });
   return terms.mandate_id;
 }
 
-async function move(context: CommandContext, id: string, step: Step, reason: string | null): Promise<void> {
+async function move(context: CommandContext, id: string, step: Step, given: StepInput): Promise<void> {
   const rows = await context.sql.unsafe<({ status: MandateStatus } & Record<string, unknown>)[]>(
     `select ${MANDATE_TERMS_COLUMNS}, status from mandates where account_id = $1 and mandate_id = $2`,
     [context.accountId, id],
@@ -106,21 +105,25 @@ async function move(context: CommandContext, id: string, step: Step, reason: str
   if (step !== 'revoke' && terms.valid_until !== null && Date.parse(terms.valid_until) <= context.nowMs) {
     throw new ProblemError('conflict', 'The mandate has expired.');
   }
-  await context.sql`update mandates set status = ${status}, changed_at = ${context.now}
+  const wording = shownWording(terms, given.wording);
+  await context.sql`update mandates set status = ${status}, stopped = false, changed_at = ${context.now}
     where account_id = ${context.accountId} and mandate_id = ${id}`;
-  context.append(STEPS[step], { ...stepOf(terms, reason), status });
+  context.append(STEPS[step], { ...stepOf(terms, given.reason ?? null), status, ...wording });
 }
 
-function stepOf(terms: MandateTerms, reason: string | null): Record<string, JsonValue> {
+/** What evidence says of a step: the mandate, and why. */
+export function stepOf(terms: MandateTerms, reason: string | null): Record<string, JsonValue> {
   const { mandate_id, version } = terms;
   return { mandate_id, version, digest: mandateDigest(terms), reason };
 }
 
-function evidenceOf(terms: MandateTerms): Record<string, JsonValue> {
+/** What evidence says of terms: all of them, and their digest. */
+export function evidenceOf(terms: MandateTerms): Record<string, JsonValue> {
   const complete = { ...terms, scope: [...terms.scope], counterparties: [...terms.counterparties] };
   return { terms: complete, digest: mandateDigest(terms) };
 }
 
-function unknownMandate(): ProblemError {
+/** The answer where an account has no such mandate. */
+export function unknownMandate(): ProblemError {
   return new ProblemError('not_found', 'There is no such mandate.');
 }

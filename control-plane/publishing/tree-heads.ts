@@ -1,4 +1,6 @@
 import type { VerifierKey } from '../../core/signed-note.ts';
+import { consistencyProofOf } from '../evidence/tree.ts';
+import { logKeyOf, signedTreeHead, type TreeHeadMeans } from '../evidence/tree-heads.ts';
 
 /** A tree head that the service has signed: the root in hex and the checkpoint, a signed note. */
 export interface SignedHead {
@@ -16,4 +18,15 @@ export interface TreeHeads {
   consistency(accountId: string, from: number, to: number): Promise<readonly string[]>;
   /** The key that the account's checkpoints are signed with, under the name of its log. */
   logKey(accountId: string): VerifierKey;
+}
+
+/** The tree heads of the evidence. */
+export function evidenceTreeHeads(means: TreeHeadMeans): TreeHeads {
+  return {
+    current: (accountId) => signedTreeHead(means, accountId),
+    consistency: async (accountId, from, to) => {
+      return from === 0 || from === to ? [] : await consistencyProofOf(means.sql, { accountId, size: to }, from);
+    },
+    logKey: (accountId) => logKeyOf(means, accountId),
+  };
 }

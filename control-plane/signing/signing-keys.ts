@@ -20,7 +20,8 @@ interface Known {
 type LogError = (error: unknown, message: string) => void;
 
 /**
- * The keys that the service signs with (ES256, and Ed25519 for checkpoints), the same for every control plane; private ones are held in memory only.
+ * The keys that the service signs with (ES256, and Ed25519 for checkpoints), the same for every control plane; private
+ * ones are held in memory only.
  *
  * The key that comes next is published from the time it is made, so that whoever keeps the JWKS for a while meets no
  * unknown key after a rotation, and every control plane publishes a key before any of them signs with it. A rotation is

@@ -89,6 +89,13 @@ export class Witness {
     }
   }
 
+  /** Whether somebody answers there as a witness would; throws {@link WitnessFailure} where not. */
+  async reach(): Promise<void> {
+    // No checkpoint at all, so that nothing is cosigned: a witness calls that a bad request.
+    const { status } = await this.#post('old 0\n\n');
+    if (status !== 400) throw this.#away(`answers with status ${status} where 400 was to be expected`);
+  }
+
   /** Ends its connections. */
   close(): Promise<void> {
     return this.#agent.destroy();
@@ -126,8 +133,10 @@ export class Witness {
 
   /** The line of this witness's key; those of others are nobody we trust, and are left away. */
   async #cosignature(text: string, { checkpoint, log }: Submission): Promise<WitnessAnswer> {
-    const note = readNote(`${checkpointOf(checkpoint)}\n${text}`);
-    const own = note?.signatures.filter(({ name, keyId }) => name === this.key.name && keyId === this.key.id) ?? [];
+    const shown = checkpointOf(checkpoint);
+    const note = readNote(`${shown}\n${text}`);
+    const lines = note?.text === shown ? note.signatures : [];
+    const own = lines.filter(({ name, keyId }) => name === this.key.name && keyId === this.key.id);
     const [first] = own;
     if (first === undefined || own.length !== 1) {
       throw new WitnessFailure('invalid', `${this.#who} answers without one cosignature of its key`);

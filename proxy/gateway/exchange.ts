@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
+import { type BodyKind, parseBody } from '../../core/request-body.ts';
+import type { RequestShape } from '../../core/request-shape.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import { needsBody, type RequestBody } from '../../core/tool-mapping.ts';
 import { isGatewayMethod, type QueryParams, readQuery, readToolPath, toolName } from '../../core/tool-name.ts';
-import { BodyAborted, type BodyKind, BodyReader, type BodyWaiter, bodyKind, parseBody } from '../http/body.ts';
+import { BodyAborted, BodyReader, type BodyWaiter, bodyKind } from '../http/body.ts';
 import {
   addressOf,
   bearerSecret,
@@ -51,6 +53,8 @@ export interface Exchange {
   bytes: Buffer | null;
   body: RequestBody;
   streams: boolean;
+  /** What was told of its form, where the tool may be one that nothing is known of. */
+  shape: RequestShape | null;
   /** The target that was held when it was last asked. */
   heldTarget: Prepared | null;
   /** The request on its way to the target. */
@@ -103,6 +107,7 @@ export function readExchange({ request, response, requestId, prefix }: Arrival):
     bytes: null,
     body: { kind: 'none' },
     streams: false,
+    shape: null,
     heldTarget: null,
     forwarding: null,
     waitUntilMs: null,

@@ -9,10 +9,10 @@ import {
   SMALL_ANSWER_BYTES,
   STORED_ANSWER_MAX_BYTES,
 } from '../../core/limits.ts';
+import { TargetUnreachable } from '../../core/target-connection.ts';
 import type { GatewayOutcome, StoredAnswer } from '../../core/wire.ts';
 import { type AnswerFrame, frameHeaders, sendProblem } from '../http/answers.ts';
 import { returnedHeaders } from './headers.ts';
-import { TargetUnreachable } from './target-guard.ts';
 import type { Target } from './targets.ts';
 
 /** An allowed request on its way to its target. */

@@ -12,7 +12,8 @@ import { secretHash } from '../../core/secret-token.ts';
 import { type Reading, readValues } from '../../core/tool-mapping.ts';
 import type { GatewayAnswer, GatewayAsk, GatewayOutcome, ToolUpdate } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
-import type { AskWaiter, DecisionClient } from '../decision-client.ts';
+import type { DecisionClient } from '../decision-client.ts';
+import type { AskWaiter } from '../decision-lane.ts';
 import { type AnswerFrame, newRequestId, sendDeny, sendEscalate, sendReplay, sendUndecided } from '../http/answers.ts';
 import { BodyAborted } from '../http/body.ts';
 import { type Answerable, answerFailure } from '../http/failure.ts';
@@ -29,6 +30,7 @@ import {
 import { type ForwardRequest, forward } from './forward.ts';
 import { forwardedHeaders, preferredWait } from './headers.ts';
 import type { HeldMapping, Mappings } from './mappings.ts';
+import { Shapes } from './shapes.ts';
 import type { Target, Targets } from './targets.ts';
 
 /** The prefix of the gateway path (interface.md). */
@@ -65,6 +67,7 @@ function ignore(): void {}
 export class Gateway {
   readonly #deps: GatewayDependencies;
   readonly #perToken = new Map<string, number>();
+  readonly #shapes = new Shapes();
   #inFlight = 0;
   #waiting = 0;
 
@@ -194,13 +197,14 @@ export class Gateway {
   #decide(exchange: Exchange, mapping: HeldMapping | null, waiter: AskWaiter): void {
     // What is held now goes along as a version: an answer without a target means this one, whatever is held by then.
     exchange.heldTarget = this.#deps.targets.held(exchange.tokenHash);
+    const reading = mapping === null ? null : read(exchange, mapping);
     const ask: GatewayAsk = {
       path: 'gateway',
       token_hash: exchange.tokenHash,
       address: exchange.address,
       name: exchange.name,
       tool: mapping === null ? null : { id: mapping.id, version: mapping.version },
-      reading: mapping === null ? null : read(exchange, mapping),
+      reading,
       request: {
         method: exchange.method,
         path: `/${exchange.path}`,
@@ -213,7 +217,8 @@ export class Gateway {
       config_version: exchange.heldTarget?.config.version ?? 0,
       budget_ms: this.#deps.decisionTimeoutMs,
     };
-    this.#deps.decisions.ask(ask, waiter);
+    const shape = reading === null || !reading.ok ? this.#shapes.due(exchange) : null;
+    this.#deps.decisions.ask(shape === null ? ask : { ...ask, shape }, waiter);
   }
 
   #settle(exchange: Exchange, answer: GatewayAnswer): void | Promise<void> {
@@ -222,6 +227,7 @@ export class Gateway {
       case 'allow':
         return this.#forward(exchange, answer);
       case 'deny': {
+        if (answer.code === 'MD-501' || answer.code === 'MD-502') this.#shapes.denied(exchange);
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'deny' };
         return sendDeny(response, answer.code, answer.reason_text, frame);
       }

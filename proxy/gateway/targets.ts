@@ -7,8 +7,8 @@ import {
   TARGET_KEEP_ALIVE_MS,
   TARGET_POOLS_MAX,
 } from '../../core/limits.ts';
+import { type GuardOptions, guardedConnector } from '../../core/target-connection.ts';
 import type { TargetConfig } from '../../core/wire.ts';
-import { type GuardOptions, guardedConnector } from './target-guard.ts';
 
 /** A target made ready: its connections, and the path under which its API lies (no trailing slash). */
 export interface Target {

@@ -1,13 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
-import { FormSyntaxProblem, parseStrictForm } from '../../core/form.ts';
-import { JsonSyntaxProblem, parseStrictJson } from '../../core/json.ts';
 import { BUFFERED_BODIES_MAX_BYTES, DISCARDED_BODY_MAX_BYTES } from '../../core/limits.ts';
-import type { RequestBody } from '../../core/tool-mapping.ts';
+import { type BodyKind, contentKind } from '../../core/request-body.ts';
 import type { RequestHead } from './head.ts';
-
-/** How a body is read: parsed strictly, or passed on as bytes nobody looks into. */
-export type BodyKind = 'none' | 'json' | 'form' | 'opaque';
 
 /**
  * What kind of body the headers announce.
@@ -20,37 +15,7 @@ export function bodyKind(head: RequestHead): BodyKind {
     throw new ProblemError('unsupported_media_type', 'Send the body without Content-Encoding.');
   }
   if (head.transferEncoding === null && (head.contentLength === null || head.contentLength === '0')) return 'none';
-  const [type = '', ...parameters] = (head.contentType ?? '').split(';');
-  const media = type.trim().toLowerCase();
-  const json = media === 'application/json' || media === 'text/json' || media.endsWith('+json');
-  const form = media === 'application/x-www-form-urlencoded';
-  if (!json && !form) return 'opaque';
-  for (const parameter of parameters) {
-    const [name = '', value = ''] = parameter.split('=');
-    const charset = value.trim().replace(/^"|"$/g, '').toLowerCase();
-    if (name.trim().toLowerCase() === 'charset' && charset !== 'utf-8' && charset !== 'utf8') {
-      throw new ProblemError('unsupported_media_type', 'The only charset that is accepted is utf-8.');
-    }
-  }
-  return json ? 'json' : 'form';
-}
-
-/** Parses bytes as their kind says; @throws ProblemError 400 with where it went wrong, never with what was there. */
-export function parseBody(kind: BodyKind, bytes: Buffer): RequestBody {
-  if (bytes.length === 0 || kind === 'none') return { kind: 'none' };
-  try {
-    if (kind === 'json') return { kind: 'json', node: parseStrictJson(bytes) };
-    if (kind === 'form') return { kind: 'form', fields: parseStrictForm(bytes) };
-  } catch (error) {
-    if (error instanceof JsonSyntaxProblem) throw refused('malformed_json', error);
-    if (error instanceof FormSyntaxProblem) throw refused('malformed_form', error);
-    throw error;
-  }
-  return { kind: 'opaque' };
-}
-
-function refused(code: 'malformed_json' | 'malformed_form', problem: JsonSyntaxProblem | FormSyntaxProblem) {
-  return new ProblemError(code, `${problem.message} (${problem.code}, at ${problem.offset})`);
+  return contentKind(head.contentType);
 }
 
 /** The body could not be read to its end: the agent went away or broke the rules of HTTP. */

@@ -5,13 +5,14 @@ import { ProblemError } from '../../core/errors.ts';
 import { canonicalize } from '../../core/jcs.ts';
 import { IN_FLIGHT_MAX, VERIFY_BODY_MAX_BYTES } from '../../core/limits.ts';
 import { type Presentation, parsePresentation, verifyPresentation } from '../../core/presentation.ts';
+import { parseBody } from '../../core/request-body.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import { readVerifyRequest, type VerifyRequest } from '../../core/verify-request.ts';
 import type { VerifyAnswer, VerifyAsk } from '../../core/wire.ts';
 import { ControlPlaneAway } from '../control-link.ts';
 import type { DecisionClient } from '../decision-client.ts';
 import { newRequestId, sendResult, sendUndecided } from '../http/answers.ts';
-import { BodyReader, bodyKind, parseBody } from '../http/body.ts';
+import { BodyReader, bodyKind } from '../http/body.ts';
 import { answerFailure } from '../http/failure.ts';
 import {
   addressOf,

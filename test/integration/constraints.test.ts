@@ -43,6 +43,18 @@ const GOOD: Record<string, Row> = {
     ...{ account_id, instance_id, key: 'http.post:/pay', tool_id: newTypeId('tol', 0), pattern: 'http.post:/pay' },
     ...{ state: 'unmapped', mapping: null, ...dated },
   },
+  tool_sightings: {
+    ...{ account_id, instance_id, key: 'http.post:/pay', unmapped: 1, unreadable: 0, unreadable_reason: null },
+    ...{ first_at: NOW, last_at: NOW, shape: '{}' },
+  },
+  decision_positions: { account_id, next_seq: 0 },
+  decision_search: {
+    ...{ account_id, seq: 0, at: NOW, subject_id: instance_id, mandate_id, agent: null, decision: 'allow', code: null },
+    ...{ currency: 'EUR', amount: 1 },
+  },
+  decision_days: {
+    ...{ account_id, mandate_id, day: '2026-05-15', decision: 'deny', code: 'MD-302', decisions: 1, amount: '1' },
+  },
   idempotency_answers: {
     ...{ account_id, subject_id: instance_id, key_hash: HASH, request_digest: HASH, receipt_id: 'rcp_1' },
     ...{ state: 'in_flight', created_at: NOW, expires_at: NOW },
@@ -119,6 +131,15 @@ const BROKEN: Record<string, readonly Row[]> = {
     { token_hash: SHORT },
   ],
   tools: [{ state: 'mapped' }, { mapping: '{}' }, { state: 'open' }, { key: 'x'.repeat(2201) }, { version: 0 }],
+  tool_sightings: [
+    { unmapped: -1 },
+    { unreadable: -1 },
+    { unreadable_reason: 'x'.repeat(501) },
+    { shape: JSON.stringify('x'.repeat(262_144)) },
+  ],
+  decision_positions: [{ next_seq: -1 }],
+  decision_search: [{ decision: 'maybe' }],
+  decision_days: [{ decision: 'maybe' }, { decisions: -1 }, { amount: '-1' }],
   idempotency_answers: [
     { state: 'answered' },
     { state: 'lost' },

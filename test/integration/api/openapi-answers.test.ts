@@ -56,6 +56,28 @@ t.test('the served document is the one that is generated, and the page shows it'
   }
 });
 
+t.test('every answer of the log is as the document says', async (t) => {
+  const { ask, jobs, account } = await fixtureOf(t);
+  const get = (path: string, options?: SendOptions) => ask('GET', `/api/v1/evidence/${path}`, undefined, options);
+  await jobs.lanes.command(account.accountId, async ({ append }) => {
+    for (let i = 0; i < 300; i++) append('mandate.changed', { i });
+    append('mandate.changed', { text: 'x'.repeat(65_500) });
+  });
+  for (const path of [
+    'checkpoint',
+    'tree-head',
+    'tile/0/000',
+    'tile/0/001.p/44',
+    'tile/1/000.p/1',
+    'tile/entries/000',
+  ]) {
+    t.equal((await get(path)).status, 200, path);
+  }
+  for (const path of ['tile/0/002.p/1', 'tile/x/000', 'tile/entries/1']) t.equal((await get(path)).status, 404, path);
+  t.equal((await get('tile/entries/001.p/45')).status, 409);
+  t.equal((await get('checkpoint', { token: null })).status, 401);
+});
+
 t.test('every answer of paths 1 and 2 is as the document says', async (t) => {
   const { ask, account, jobs, custody } = await fixtureOf(t, { limits: { per_action: 10_000 } });
   await jobs.lanes.command(account.accountId, (context) => createAgentKey(context, custody, account.mandateId));

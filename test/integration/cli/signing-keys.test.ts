@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { Custody, checkMasterKey } from '../../../control-plane/custody/custody.ts';
+import { listLogKeys } from '../../../control-plane/signing/log-key.ts';
 import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
 import { listKeys } from '../../../control-plane/signing/stored-keys.ts';
 import { createDatabase, type TestDatabase } from '../../database.ts';
@@ -34,7 +35,7 @@ t.test('an operator lists the keys and rotates them, and sees no secret', async 
   const before = await listKeys(database.sql);
   const listed = await cli(['signing-keys', 'list', '--json'], environment);
   t.equal(listed.code, 0, listed.stderr);
-  t.strictSame(JSON.parse(listed.stdout), { keys: before });
+  t.strictSame(JSON.parse(listed.stdout), { keys: before, log_keys: await listLogKeys(database.sql) });
   // The key was made just now: the command waits until every control plane would have published it.
   const rotated = await cli(['--json', 'signing-keys', 'rotate'], environment);
   t.equal(rotated.code, 0, rotated.stderr);
@@ -44,7 +45,9 @@ t.test('an operator lists the keys and rotates them, and sees no secret', async 
   t.equal(kid('current'), kid('next', before), 'the one that was next is current');
   t.equal(kid('retired'), kid('current', before));
   const human = await cli(['signing-keys', 'list'], environment);
-  for (const text of ['KID', 'next', 'current', 'retired', kid('retired') ?? '?']) t.match(human.stdout, text);
+  const [log] = await listLogKeys(database.sql);
+  const shown = ['KID', 'next', 'current', 'retired', kid('retired') ?? '?', log?.public_key ?? '?'];
+  for (const text of shown) t.ok(human.stdout.includes(text), text);
 });
 
 t.test('only who holds the master key rotates', async (t) => {

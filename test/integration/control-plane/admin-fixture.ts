@@ -100,6 +100,8 @@ export interface AdminFixtureOptions {
   /** Whether there is a sandbox. */
   readonly sandbox?: boolean;
   readonly buckets?: Buckets;
+  /** The address of the service; `https://mandate.example` where nothing is said. */
+  readonly issuer?: string;
 }
 
 /** Makes the fixture; it ends with the test. */
@@ -134,7 +136,7 @@ export async function adminFixture(
     custody,
     booking: { lanes, sandboxAccountId },
     signing,
-    issuer: 'https://mandate.example',
+    issuer: options.issuer ?? 'https://mandate.example',
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,

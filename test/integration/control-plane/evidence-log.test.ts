@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import t from 'tap';
-import { registerLogRoutes } from '../../../control-plane/evidence/log-routes.ts';
 import { signedTreeHead } from '../../../control-plane/evidence/tree-heads.ts';
 import { openLogKey } from '../../../control-plane/signing/log-key.ts';
 import { verifyCheckpoint } from '../../../core/checkpoint.ts';
@@ -22,7 +21,7 @@ interface LogFixture extends NounFixture {
 }
 
 async function logFixture(t: Parameters<typeof nounFixture>[0]): Promise<LogFixture> {
-  const fixture = await nounFixture(t, { register: [...NOUN_ROUTES, registerLogRoutes] });
+  const fixture = await nounFixture(t, { register: NOUN_ROUTES });
   const { secret } = await fixture.apiKey(['evidence:read']);
   await fixture.sql`update api_keys set management_per_second = 1000, management_burst = 1000`;
   const read: LogFixture['read'] = async (path) => {

@@ -11,7 +11,7 @@ const PAYMENTS = 'http.post:/payments';
 const MAPPING = { action_type: 'payments.create' };
 const CREDENTIAL = 'Bearer sk_live_4242424242424242';
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 interface Route {
   readonly method: string;
@@ -36,6 +36,9 @@ const BODIES: Readonly<Record<string, unknown>> = {
   'PUT /admin/gateways/:id/tools': { name: PAYMENTS, mapping: MAPPING },
   'POST /admin/gateways/:id/tools/unmap': { name: PAYMENTS },
   'POST /admin/gateways/:id/tools/block': { name: PAYMENTS },
+  'POST /admin/gateways/:id/tools/import': { tools: [{ name: PAYMENTS, mapping: MAPPING }] },
+  'POST /admin/gateways/:id/tools/test': { method: 'POST', path: '/payments', body: '{}' },
+  'POST /admin/mandates/:id/change': { amount_limit_per_action: 1 },
   'POST /admin/reconcile/:id/settle': { outcome: 'released', reason: 'Mine now' },
 };
 
@@ -56,6 +59,8 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
   const lost = allowed(await ask(fixture.lanes, account, { amount: 100 }));
   await tell(fixture.lanes, account, lost, { outcome: 'unknown' });
   const key = await fixture.as('POST', '/admin/keys', { scopes: ['verify'] });
+  const webhook = await fixture.as('POST', '/admin/webhooks', { url: 'http://127.0.0.1:9/' });
+  const tried = await fixture.as('POST', `/admin/webhooks/${textAt(webhook, 'endpoint_id')}/test`);
   return {
     agent,
     apiKey: textAt(key, 'api_key'),
@@ -64,15 +69,24 @@ async function belongings(fixture: NounFixture): Promise<Belongings> {
       gateways: agent.instanceId,
       escalations: escalated.escalation_id,
       keys: textAt(key, 'key_id'),
+      webhooks: textAt(webhook, 'endpoint_id'),
+      deliveries: textAt(tried, 'delivery_id'),
       reconcile: lost,
     },
   };
 }
 
-const KINDS = { mandates: 'mdt', gateways: 'gwi', escalations: 'esc', keys: 'key', reconcile: 'rcp' } as const;
+const KINDS = {
+  mandates: 'mdt',
+  gateways: 'gwi',
+  escalations: 'esc',
+  keys: 'key',
+  webhooks: 'whk',
+  reconcile: 'rcp',
+} as const;
 
 function nounOf(url: string): keyof typeof KINDS {
-  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|reconcile)\/:id/.exec(url)?.[1];
+  const noun = /^\/(?:admin|api\/v1)\/(mandates|gateways|escalations|keys|webhooks|reconcile)\/:id/.exec(url)?.[1];
   if (noun === undefined) throw new Error(`the test does not know ${url}`);
   return noun as keyof typeof KINDS;
 }
@@ -107,7 +121,12 @@ t.test('to a stranger what belongs to another account is what does not exist, on
   t.ok(own.length >= 20, `${own.length} routes name something by its identifier`);
   for (const { method, url } of own) {
     const send = (id: string) =>
-      fixture.send(method as Method, url.replace(':id', id), stranger.token, BODIES[`${method} ${url}`]);
+      fixture.send(
+        method as Method,
+        url.replace(':id', id).replace(':delivery', ids['deliveries'] ?? ''),
+        stranger.token,
+        BODIES[`${method} ${url}`],
+      );
     const others = await send(ids[nounOf(url)] ?? '');
     t.same(problemOf(others), [404, 'not_found'], `${method} ${url}`);
     t.same(visible(others), visible(await send(newTypeId(KINDS[nounOf(url)], 0))), 'cannot be told apart');
@@ -120,7 +139,7 @@ t.test('lists hold what is one’s own, and nothing can be built on what is anot
   const { agent } = await belongings(fixture);
   const stranger = await fixture.signUp();
   const as = (method: Method, url: string, body?: unknown) => fixture.send(method, url, stranger.token, body);
-  for (const noun of ['mandates', 'gateways', 'escalations', 'keys']) {
+  for (const noun of ['mandates', 'gateways', 'escalations', 'keys', 'webhooks']) {
     t.same((await as('GET', `/admin/${noun}`)).body, { [noun]: [] });
   }
   const made = { target_url: 'http://127.0.0.1:9' };

@@ -1,13 +1,20 @@
 import type { SeededAccount } from '../../../bench/seed.ts';
 import { registerDenialCodeRoutes } from '../../../control-plane/api/denial-codes.ts';
 import { registerEscalationRoutes } from '../../../control-plane/escalations/routes.ts';
+import { registerDecisionRoutes } from '../../../control-plane/evidence/decision-routes.ts';
 import { registerExportRoutes } from '../../../control-plane/evidence/export-routes.ts';
+import { registerLogRoutes } from '../../../control-plane/evidence/log-routes.ts';
 import { registerEvidenceRoutes } from '../../../control-plane/evidence/routes.ts';
 import { registerGatewayRoutes } from '../../../control-plane/gateways/routes.ts';
 import { registerToolRoutes } from '../../../control-plane/gateways/tool-routes.ts';
+import { registerToolSuggestionRoutes } from '../../../control-plane/gateways/tool-suggestions.ts';
+import { registerToolTrialRoute } from '../../../control-plane/gateways/tool-trial.ts';
 import { registerKeyRoutes } from '../../../control-plane/keys/routes.ts';
+import { registerMandateVersionRoutes } from '../../../control-plane/mandates/change.ts';
 import { registerMandateRoutes } from '../../../control-plane/mandates/routes.ts';
 import { registerMandateStatusRoutes } from '../../../control-plane/mandates/status-routes.ts';
+import { registerStopRoutes } from '../../../control-plane/mandates/stop.ts';
+import { registerNotificationRoutes } from '../../../control-plane/notifications/routes.ts';
 import { registerReconciliationRoutes } from '../../../control-plane/reconciliation/routes.ts';
 import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import type { ApiScope } from '../../../core/api-scopes.ts';
@@ -25,11 +32,18 @@ import {
 /** The routes of every noun, as `control-plane/main.ts` registers them. */
 export const NOUN_ROUTES: readonly RegisterRoutes[] = [
   registerMandateRoutes,
+  registerMandateVersionRoutes,
+  registerStopRoutes,
   registerGatewayRoutes,
   registerToolRoutes,
+  registerToolSuggestionRoutes,
+  registerToolTrialRoute,
   registerEscalationRoutes,
-  registerReconciliationRoutes,
+  registerNotificationRoutes,
   registerEvidenceRoutes,
+  registerLogRoutes,
+  registerDecisionRoutes,
+  registerReconciliationRoutes,
   registerExportRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,

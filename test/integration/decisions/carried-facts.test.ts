@@ -53,6 +53,35 @@ t.test('what happens at another control plane between two batches is seen by the
   t.same(await monthOf(sql, account), { reserved: 800, booked: 0 });
 });
 
+t.test('batches that were decided ahead on effects that did not come about are decided anew, in order', async (t) => {
+  const fixture = await laneFixture(t, { per_month: 1_000 });
+  const { account, sql, sources, errors } = fixture;
+  const ahead = fixture.moreLanes({ batchMax: 32 });
+  for (let i = 0; i < 2; i++) allowed(await ask(ahead, account, { amount: 1 }));
+  sources.length = 0;
+  await sql`update mandate_months set booked = 970`;
+  const answers = await Promise.all(Array.from({ length: 96 }, () => ask(ahead, account, { amount: 1 })));
+  t.same(sources.slice(0, 3), ['changed', 'changed', 'read'], 'two were under way, and neither was written');
+  const denied = answers.findIndex(({ answer }) => answer === 'deny');
+  t.equal(denied, 28, 'the first that there was no room for');
+  t.ok(answers.slice(denied).every((one) => one.answer === 'deny' && one.code === 'MD-303'));
+  t.same(await monthOf(sql, account), { reserved: 30, booked: 970 });
+  t.equal((await chainOf(sql, account)).length, 98);
+  t.same(errors, []);
+});
+
+t.test('a batch that is decided ahead sees what the one before it reserved', async (t) => {
+  const fixture = await laneFixture(t, { per_month: 50 });
+  const { account, sql, sources } = fixture;
+  const ahead = fixture.moreLanes({ batchMax: 32 });
+  for (let i = 0; i < 2; i++) allowed(await ask(ahead, account, { amount: 1 }));
+  sources.length = 0;
+  const answers = await Promise.all(Array.from({ length: 96 }, () => ask(ahead, account, { amount: 1 })));
+  t.same(sources, ['carried', 'carried', 'carried']);
+  t.same(answers.map(({ answer }) => answer).filter((one) => one === 'allow').length, 48);
+  t.same(await monthOf(sql, account), { reserved: 50, booked: 0 });
+});
+
 t.test('a month that was raised by hand above the limit lets nothing more through', async (t) => {
   const { lanes, account, sql } = await laneFixture(t, { per_month: 1000 });
   allowed(await ask(lanes, account, { amount: 100 }));

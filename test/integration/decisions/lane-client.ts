@@ -3,6 +3,7 @@ import { type SeededAccount, type SeededLimits, seedAccounts } from '../../../be
 import { connect, type Sql } from '../../../control-plane/db/client.ts';
 import type { DecisionMetrics, FactsSource } from '../../../control-plane/decisions/account-facts.ts';
 import type { VerificationMeans } from '../../../control-plane/decisions/ask.ts';
+import type { BatchDependencies } from '../../../control-plane/decisions/batch.ts';
 import { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { type OpenCredential, VersionCache } from '../../../control-plane/decisions/versions.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
@@ -33,7 +34,13 @@ export interface LaneFixture {
   readonly sources: FactsSource[];
   readonly databaseUrl: string;
   moreAccounts(count: number, limits?: SeededLimits): Promise<SeededAccount[]>;
-  moreLanes(options?: { lanes?: number; batchMax?: number; openCredential?: OpenCredential; buckets?: Buckets }): Lanes;
+  moreLanes(options?: {
+    lanes?: number;
+    batchMax?: number;
+    openCredential?: OpenCredential;
+    buckets?: Buckets;
+    sighted?: BatchDependencies['sighted'];
+  }): Lanes;
 }
 
 type TestContext = Parameters<typeof createDatabase>[0];
@@ -61,6 +68,7 @@ export async function laneFixture(t: TestContext, limits: SeededLimits = {}): Pr
       verifications: VERIFICATIONS,
       metrics: { ...SILENT, facts: (source) => sources.push(source) },
       logError: (error) => errors.push(error),
+      ...(options.sighted === undefined ? {} : { sighted: options.sighted }),
       ...(options.lanes === undefined ? {} : { lanes: options.lanes }),
       ...(options.batchMax === undefined ? {} : { batchMax: options.batchMax }),
     });

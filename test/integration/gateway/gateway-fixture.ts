@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SeededAccount, SeededLimits } from '../../../bench/seed.ts';
 import type { Sql } from '../../../control-plane/db/client.ts';
+import type { BatchDependencies } from '../../../control-plane/decisions/batch.ts';
 import { type EscalationGate, startInternalServer } from '../../../control-plane/decisions/internal-server.ts';
 import type { Lanes } from '../../../control-plane/decisions/lanes.ts';
 import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
+import type { GatewayAsk } from '../../../core/wire.ts';
 import { startProxy } from '../../../proxy/server.ts';
 import { laneFixture, VERIFICATIONS } from '../decisions/lane-client.ts';
 
@@ -57,6 +59,9 @@ export interface FixtureOptions {
   readonly escalations?: EscalationGate;
   readonly allowPrivateTargets?: boolean;
   readonly targetTimeoutMs?: number;
+  readonly sighted?: BatchDependencies['sighted'];
+  /** Told of every ask of a gateway request that reached the lanes. */
+  readonly asked?: (ask: GatewayAsk) => void;
   readonly newAgentKeys?: { readonly perSecond: number; readonly burst: number };
 }
 
@@ -67,7 +72,10 @@ type TestContext = Parameters<typeof laneFixture>[0];
 /** Everything of the gateway path in one process: target, proxy, internal listener, lanes, PostgreSQL. */
 export async function gatewayFixture(t: TestContext, options: FixtureOptions = {}): Promise<GatewayFixture> {
   const target = await startTarget(t);
-  const { sql, lanes, account, errors } = await laneFixture(t, options.limits);
+  const { sql, lanes: seeded, account, errors, moreLanes } = await laneFixture(t, options.limits);
+  const { sighted, asked } = options;
+  const lanes = sighted === undefined ? seeded : moreLanes({ sighted });
+  if (asked !== undefined) tellAsks(lanes, asked);
   await sql`update gateway_instances set target_url = ${target.url}, config_version = 2`;
   const directory = await mkdtemp(join(tmpdir(), 'mandate-gateway-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
@@ -108,6 +116,14 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
   });
   const send = (given: SendOptions = {}): Promise<Answer> => sendTo(proxy.port, account.token, given);
   return { sql, lanes, account, errors, ...target, proxyPort: proxy.port, stopControlPlane, send };
+}
+
+function tellAsks(lanes: Lanes, asked: (ask: GatewayAsk) => void): void {
+  const submit = lanes.submit.bind(lanes);
+  lanes.submit = (item) => {
+    if (item.kind === 'ask') asked(item.ask);
+    submit(item);
+  };
 }
 
 /** A target that keeps a ledger; it answers 201 unless told to `behave` otherwise. */

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import t from 'tap';
 import { begin, readAnswer, send, TOKEN } from './agent.ts';
 import { INTERNAL_SECRET, RATE } from './fake-control-plane.ts';
@@ -95,6 +97,56 @@ t.test('what the proxy answers itself costs its sender a request and tells its r
   control.chargeAnswer = { rate: [20, 0, 2], retry_after_s: 1 };
   const refused = await send(port, '/nowhere', { method: 'GET', token: null });
   t.same([refused.status, refused.json['error'], refused.headers['retry-after']], [429, 'rate_limited', '1']);
+});
+
+t.test('the console is behind the same address: pages, cookies, forms and events pass', async (t) => {
+  const admin = await new Target().start();
+  t.teardown(() => admin.stop());
+  const { port, control, target } = await proxyFixture(t, { controlUrl: admin.url });
+  const root = await send(port, '/', { method: 'GET', token: null });
+  t.same([root.status, root.headers.location, root.headers['cache-control']], [303, '/console', 'no-store']);
+  admin.respond = (_request, response) => {
+    response.writeHead(303, { location: '/console/keys', 'set-cookie': ['a=1; Path=/', 'b=2; Path=/'] }).end();
+  };
+  const answer = await send(port, '/console/keys?x=1', {
+    token: null,
+    headers: {
+      host: 'mandate.example',
+      cookie: '__Host-mandate_session=ses_x; other=1',
+      origin: 'https://mandate.example',
+      'sec-fetch-site': 'same-origin',
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-forwarded-host': 'evil.example',
+    },
+    body: 'csrf=x&name=a+b',
+  });
+  t.same([answer.status, answer.headers.location], [303, '/console/keys']);
+  t.same(answer.headers['set-cookie'], ['a=1; Path=/', 'b=2; Path=/']);
+  const received = admin.ledger.at(-1);
+  t.match(received, { method: 'POST', url: '/console/keys?x=1' });
+  t.equal(received?.body.toString(), 'csrf=x&name=a+b');
+  t.match(received?.headers, {
+    cookie: '__Host-mandate_session=ses_x; other=1',
+    origin: 'https://mandate.example',
+    'sec-fetch-site': 'same-origin',
+    'x-forwarded-host': 'mandate.example',
+    'x-forwarded-for': '127.0.0.1',
+  });
+  let events: ServerResponse | undefined;
+  admin.respond = (_request, response) => {
+    events = response.writeHead(200, { 'content-type': 'text/event-stream' });
+    events.write('data: 1\n\n');
+  };
+  const request = begin(port, '/console/approvals/events', { method: 'GET', token: null });
+  request.end();
+  const [stream] = (await once(request, 'response')) as [IncomingMessage];
+  const pieces = stream[Symbol.asyncIterator]();
+  t.equal(String((await pieces.next()).value), 'data: 1\n\n', 'before the next one is made');
+  events?.write('data: 2\n\n');
+  t.equal(String((await pieces.next()).value), 'data: 2\n\n');
+  events?.end();
+  t.equal((await pieces.next()).done, true);
+  t.same([control.asks, target.begun], [[], 0], 'and none of it is a request for the gateway');
 });
 
 t.test('a request is passed on once, whatever is answered', async (t) => {

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { signedTreeHead } from '../../../control-plane/evidence/tree-heads.ts';
 import { newSecretToken } from '../../../core/secret-token.ts';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import type { Answer } from '../gateway/gateway-fixture.ts';
@@ -46,6 +47,7 @@ async function fixtureOf(t: Parameters<typeof serviceFixture>[0]): Promise<Fixtu
   const kinds = new Map([
     ['presentation', JSON.stringify(large.presentation)],
     ['mat', told(small, 'mat_compact')],
+    ['tree head', (await signedTreeHead(fixture.deps, person.accountId)).receipt],
     ['consumption', told(small, 'consumption_token')],
     ['escalation', textAt(approved, 'escalation_token')],
     ['gateway', token],
@@ -85,6 +87,8 @@ function credentialPlaces({ call, send, mandateId, escalationId, port }: Fixture
     ['/api/v1/agents/present', 'api key', '{}'],
     [`/api/v1/mandates/${mandateId}/status`, 'api key'],
     [`/api/v1/escalations/${escalationId}`, 'api key'],
+    ['/api/v1/evidence/checkpoint', 'api key'],
+    ['/api/v1/evidence/tile/0/000.p/1', 'api key'],
     ['/api/gateway/http/payments', 'gateway', PAYMENT],
   ];
   const expected = (kind: string): string => (kind === 'control characters' ? '400' : '401 unauthenticated');
@@ -115,7 +119,7 @@ function credentialPlaces({ call, send, mandateId, escalationId, port }: Fixture
 async function memberPlaces({ call, mandateId, sandboxMandateId, present, live }: Fixture): Promise<Place[]> {
   const presentation = await present(mandateId, LARGE);
   const verify = (changes: object) => call('/api/v1/verify', { presentation, action: LARGE, ...changes });
-  const tooLong = (kind: string): boolean => ['empty', '10 KB', 'presentation', 'mat'].includes(kind);
+  const tooLong = (kind: string): boolean => ['empty', '10 KB', 'presentation', 'mat', 'tree head'].includes(kind);
   const always = (answer: string) => (): string => answer;
   const token = `Bearer ${live('gateway')}`;
   return [

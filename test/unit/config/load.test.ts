@@ -10,6 +10,7 @@ import {
   serviceUrl,
 } from '../../../config/load.ts';
 import { SETTINGS } from '../../../config/schema.ts';
+import { NOTE_SIGNATURE, verifierKey, verifierKeyText } from '../../../core/signed-note.ts';
 
 const KEY = 'ab'.repeat(32);
 const SECRET = 's'.repeat(40);
@@ -169,4 +170,59 @@ t.test('only addresses of this machine count as loopback', async (t) => {
   for (const host of ['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'localhost']) t.ok(isLoopback(host), host);
   for (const host of ['0.0.0.0', '::', '127.example.com', '10.0.0.1', 'example.com', '1270.0.0.1'])
     t.notOk(isLoopback(host), host);
+});
+
+t.test('e-mail needs a sender, and its password is told to nobody', async (t) => {
+  const smtp = { ...CONTROL_PLANE, MANDATE_SMTP_URL: 'smtp://user:hunter2@mail.example:587' };
+  t.match(problems('control-plane', smtp), [/^MANDATE_MAIL_FROM is not set: /]);
+  t.same(problems('control-plane', { ...smtp, MANDATE_MAIL_FROM: 'Mandate <m@example.com>' }), []);
+  for (const url of ['http://mail.example', 'smtp://', 'smtp://hunter2@mail.example', 'smtp://mail.example/hunter2']) {
+    const found = problems('control-plane', { ...smtp, MANDATE_SMTP_URL: url, MANDATE_MAIL_FROM: 'm@example.com' });
+    t.match(found, [/^MANDATE_SMTP_URL must be /], url);
+    t.notMatch(found.join(), /hunter2/);
+  }
+  for (const from of [
+    'nobody',
+    'a@b.example, c@d.example',
+    'A\r\nBcc: x <a@b.example>',
+    'A <a@b.example> <c@d.example>',
+  ]) {
+    t.match(problems('control-plane', { ...smtp, MANDATE_MAIL_FROM: from }).join(), /MANDATE_MAIL_FROM must be /, from);
+  }
+});
+
+const PUBLIC_KEY = new Uint8Array(32).fill(1);
+const WITNESS_KEY = verifierKeyText(verifierKey('witness.example', NOTE_SIGNATURE.cosignature, PUBLIC_KEY));
+const LOG_KEY = verifierKeyText(verifierKey('log.example', NOTE_SIGNATURE.ed25519, PUBLIC_KEY));
+
+t.test('timestamps and witnesses are refused where one setting does not bear out another', async (t) => {
+  const tsa = { MANDATE_TSA_URL: 'http://tsa.example/' };
+  const witness = { MANDATE_WITNESS_URLS: 'https://witness.example/', MANDATE_WITNESS_KEYS: WITNESS_KEY };
+  t.same(problems('up', { ...tsa, ...witness }), []);
+  t.same(problems('up', { MANDATE_TSA_MODE: 'off' }), []);
+  t.same(problems('up', { ...tsa, MANDATE_TSA_MODE: 'required', MANDATE_TSA_CA_FILE: 'ca.pem' }), []);
+  const cases: [Environment, RegExp][] = [
+    [{ MANDATE_TSA_MODE: 'best-effort' }, /MANDATE_TSA_URL is not set/],
+    [{ ...tsa, MANDATE_TSA_MODE: 'required' }, /MANDATE_TSA_CA_FILE is not set/],
+    [{ MANDATE_TSA_URL: 'https://user:password@tsa.example/' }, /MANDATE_TSA_URL holds a user name/],
+    [{ ...tsa, MANDATE_TSA_MODE: 'always' }, /one of off, best-effort, required/],
+    [{ MANDATE_WITNESS_URLS: 'https://witness.example' }, /names 1 witnesses and MANDATE_WITNESS_KEYS 0/],
+    [{ MANDATE_WITNESS_KEYS: WITNESS_KEY }, /names 0 witnesses/],
+    [{ ...witness, MANDATE_WITNESS_URLS: 'https://a:b@witness.example' }, /without user/],
+    [{ ...witness, MANDATE_WITNESS_KEYS: WITNESS_KEY.replace('witness', 'other') }, /verifier keys/],
+    // A log's key is no witness's.
+    [{ ...witness, MANDATE_WITNESS_KEYS: LOG_KEY }, /verifier keys/],
+    [
+      {
+        MANDATE_WITNESS_URLS: 'https://a.example,https://b.example',
+        MANDATE_WITNESS_KEYS: `${WITNESS_KEY},${WITNESS_KEY}`,
+      },
+      /names a witness twice/,
+    ],
+  ];
+  for (const [environment, problem] of cases) {
+    const found = problems('control-plane', { ...CONTROL_PLANE, ...environment });
+    t.equal(found.length, 1, problem.source);
+    t.match(found[0], problem);
+  }
 });

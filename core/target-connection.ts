@@ -1,14 +1,12 @@
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
-import { isAllowedAddress } from '../../core/target-address.ts';
+import { isAllowedAddress } from './target-address.ts';
 
 /** The connection to a target was never established, so nothing reached it. */
 export class TargetUnreachable extends Error {
   override readonly name = 'TargetUnreachable';
 }
-
-export { isAllowedAddress };
 
 /** What the resolver is: node:dns's `lookup` with `all`, or a test's. */
 export type Resolve = (host: string) => Promise<readonly LookupAddress[]>;

@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import type { JsonRecord } from '../admin-client.ts';
+import { usageError } from '../cli-error.ts';
+import { type Invocation, recordsOf } from '../invocation.ts';
+import { bodyText } from '../json-text.ts';
+import { table } from '../output.ts';
+import { ask } from '../prompt.ts';
+
+interface StopOptions {
+  reason?: string;
+  yes?: true;
+}
+
+const STEPS = [
+  {
+    name: 'stop-everything',
+    path: '/admin/account/stop',
+    description: 'suspend every active mandate of your account at once',
+    question: 'Every agent is denied from now on, until you resume. Stop everything? [y/N] ',
+    done: 'Suspended',
+  },
+  {
+    name: 'resume-everything',
+    path: '/admin/account/resume',
+    description: 'resume the mandates that stop-everything suspended, and only those',
+    question: 'The agents may act again within their mandates. Resume? [y/N] ',
+    done: 'Resumed',
+  },
+] as const;
+
+/** `mandate stop-everything` and `mandate resume-everything`. */
+export function registerStop(program: Command, invocation: Invocation): void {
+  for (const { name, path, description, question, done } of STEPS) {
+    program
+      .command(name)
+      .description(description)
+      .option('--reason <text>', 'why; kept in the evidence')
+      .option('--yes', 'do not ask')
+      .action(async ({ reason, yes }: StopOptions) => {
+        const client = await invocation.client();
+        if (yes !== true) await confirmed(invocation, question);
+        const answer = await client.send('POST', path, bodyText({ reason }));
+        invocation.show(answer, (value) => mandateTable(done, value));
+      });
+  }
+}
+
+async function confirmed(invocation: Invocation, question: string): Promise<void> {
+  if (invocation.io.stdin.isTTY !== true) throw usageError('Nobody can be asked here: give --yes.');
+  const answer = await ask(invocation.io, question, { hidden: false });
+  if (!/^(?:y|yes)$/i.test(answer.trim())) throw usageError('Nothing was changed.');
+}
+
+function mandateTable(done: string, value: JsonRecord): string {
+  const mandates = recordsOf(value, 'mandates');
+  const rows = mandates.map((one) => [one['mandate_id'], one['name']]);
+  return `${table(['mandate', 'name'], rows)}\n${done}: ${mandates.length}\n`;
+}

@@ -1,0 +1,45 @@
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { lockedOut } from './lock-out.ts';
+import { hashPassword, verifyPassword } from './password.ts';
+import { countFailure, lockOf, readFactor } from './second-factor.ts';
+import { renewSession, revokeSessions, type Session } from './sessions.ts';
+
+/**
+ * Changes the password of a session that has just shown a second factor; every other session ends. Returns the
+ * session's new token, or null where `present` is not the password, which counts towards the account's lock.
+ *
+ * @throws ProblemError 429 `locked_out`, 503 `overloaded`
+ */
+export async function changePassword(
+  deps: Pick<RouteDependencies, 'commands' | 'sql'>,
+  session: Session,
+  present: string,
+  next: string,
+): Promise<string | null> {
+  const { accountId, sessionId } = session;
+  const [row] = await deps.sql<{ password_hash: string }[]>`
+    select password_hash from accounts where account_id = ${accountId}`;
+  const right = await verifyPassword(present, row?.password_hash ?? null);
+  const hash = right ? await hashPassword(next) : '';
+  const verdict = await deps.commands.command(accountId, async (context) => {
+    const factor = await readFactor(context);
+    if (factor === null) return null;
+    const locked = lockOf(factor, context);
+    if (locked !== null) return locked;
+    if (!right) {
+      await countFailure(context, factor.failed_attempts + 1, 'password');
+      return null;
+    }
+    const changed = await context.sql`
+      update accounts set password_hash = ${hash}
+      where account_id = ${accountId} and password_hash = ${row?.password_hash ?? ''} returning account_id`;
+    // Somebody else changed it since it was compared.
+    if (changed.length === 0) return null;
+    context.append('account.password_changed', {});
+    await revokeSessions(context, sessionId, 'password_changed');
+    return renewSession(context, sessionId);
+  });
+  if (verdict === null || typeof verdict === 'string') return verdict;
+  if (verdict.kind === 'locked') throw lockedOut(verdict.untilMs, verdict.nowMs);
+  return null;
+}

@@ -1,0 +1,200 @@
+import type { Custody } from '../custody/custody.ts';
+import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { lockAfter, lockedOut } from './lock-out.ts';
+import { recoveryCodeHash } from './recovery-codes.ts';
+import { renewSession, revokeSessions, type Session } from './sessions.ts';
+import { newTotpSecret, totpStep } from './totp.ts';
+
+/** What an account's second factor and its lock are; times in Unix milliseconds. */
+export interface FactorRow {
+  readonly totp_sealed: Buffer;
+  readonly totp_last_step: number;
+  readonly failed_attempts: number;
+  readonly locked: number | null;
+}
+
+/** A code that is right, not used up yet. */
+export type RightCode =
+  | { readonly factor: 'totp'; readonly step: number }
+  | { readonly factor: 'recovery_code'; readonly hash: string };
+
+/** Why an attempt failed, as evidence says it. */
+export type FailedFactor = 'password' | 'code' | 'code_used' | 'passkey';
+
+/** How a check of a factor ended: failures are values, so that counting them is committed. */
+export type FactorVerdict<T> =
+  | { readonly kind: 'right'; readonly value: T }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'locked'; readonly untilMs: number; readonly nowMs: number };
+
+/** Reads the second factor of a command's account; null where there is none. */
+export async function readFactor({ sql, accountId }: CommandContext): Promise<FactorRow | null> {
+  const [row] = await sql<FactorRow[]>`
+    select totp_sealed, totp_last_step, failed_attempts, epoch_ms(locked_until) as locked
+    from accounts where account_id = ${accountId}`;
+  return row ?? null;
+}
+
+/** The verdict of a lock, or null where the account is not locked. */
+export function lockOf(row: FactorRow, { nowMs }: CommandContext): FactorVerdict<never> | null {
+  return row.locked !== null && row.locked > nowMs ? { kind: 'locked', untilMs: row.locked, nowMs } : null;
+}
+
+/**
+ * Finds what a typed code is: six digits of the authenticator, or a recovery code that was not used. A TOTP step must
+ * be after the last one used: a code works once (RFC 6238 §5.2).
+ */
+export async function findCode(
+  custody: Custody,
+  context: CommandContext,
+  row: FactorRow,
+  code: string,
+): Promise<RightCode | 'code' | 'code_used'> {
+  const { sql, accountId, nowMs } = context;
+  const hash = recoveryCodeHash(accountId, code);
+  if (hash !== null) {
+    const [found] = await sql<{ used: boolean }[]>`
+      select used_at is not null as used from recovery_codes
+      where account_id = ${accountId} and code_hash = decode(${hash}, 'hex')`;
+    if (found === undefined) return 'code';
+    return found.used ? 'code_used' : { factor: 'recovery_code', hash };
+  }
+  const secret = custody.open(accountId, 'totp', accountId, row.totp_sealed).toString('utf8');
+  const step = totpStep(secret, code.replaceAll(' ', ''), nowMs);
+  if (step === null) return 'code';
+  return step > row.totp_last_step ? { factor: 'totp', step } : 'code_used';
+}
+
+/** Uses a code up; the failures before it are forgotten. */
+export async function useCode({ sql, accountId, nowMs, append }: CommandContext, code: RightCode): Promise<void> {
+  if (code.factor === 'totp') {
+    await sql`
+      update accounts set totp_last_step = ${code.step}::bigint, failed_attempts = 0, locked_until = null
+      where account_id = ${accountId}`;
+    return;
+  }
+  await sql`update accounts set failed_attempts = 0, locked_until = null where account_id = ${accountId}`;
+  await sql`
+    update recovery_codes set used_at = ${nowMs}
+    where account_id = ${accountId} and code_hash = decode(${code.hash}, 'hex')`;
+  append('account.recovery_code_used', {});
+}
+
+/** Counts one more failure in a row, and locks the account where there were too many. */
+export async function countFailure(
+  { sql, accountId, nowMs, append }: CommandContext,
+  failures: number,
+  factor: FailedFactor,
+): Promise<void> {
+  const lockMs = lockAfter(failures);
+  const untilMs = lockMs === 0 ? null : nowMs + lockMs;
+  // Counting further than the longest lock needs would change nothing.
+  await sql`
+    update accounts set failed_attempts = least(${failures}::bigint, 1000)::integer, locked_until = ${untilMs}
+    where account_id = ${accountId}`;
+  append('session.refused', {
+    reason: factor,
+    failures,
+    locked_until: untilMs === null ? null : new Date(untilMs).toISOString(),
+  });
+}
+
+/**
+ * Runs `effect` in a command once a typed code was found right, and uses the code up with it. A wrong code counts
+ * towards the account's lock, as at the sign-in.
+ *
+ * @throws ProblemError 429 `locked_out`
+ */
+export async function withCode<T>(
+  deps: Pick<RouteDependencies, 'commands' | 'custody'>,
+  accountId: string,
+  code: string,
+  effect: (context: CommandContext, code: RightCode) => Promise<T>,
+): Promise<FactorVerdict<T>> {
+  const verdict = await deps.commands.command<FactorVerdict<T>>(accountId, async (context) => {
+    const row = await readFactor(context);
+    if (row === null) return { kind: 'wrong' };
+    const locked = lockOf(row, context);
+    if (locked !== null) return locked;
+    const found = await findCode(deps.custody, context, row, code);
+    if (typeof found === 'string') {
+      await countFailure(context, row.failed_attempts + 1, found);
+      return { kind: 'wrong' };
+    }
+    await useCode(context, found);
+    return { kind: 'right', value: await effect(context, found) };
+  });
+  if (verdict.kind === 'locked') throw lockedOut(verdict.untilMs, verdict.nowMs);
+  return verdict;
+}
+
+/**
+ * Confirms a session with a code: its second factor is fresh from now on, and it has a new token, which is returned.
+ * Null where the code is wrong or the session ended meanwhile.
+ *
+ * @throws ProblemError 429 `locked_out`
+ */
+export async function confirmSession(
+  deps: Pick<RouteDependencies, 'commands' | 'custody'>,
+  session: Session,
+  code: string,
+): Promise<string | null> {
+  const verdict = await withCode(deps, session.accountId, code, async (context, { factor }) => {
+    const token = await renewSession(context, session.sessionId);
+    if (token !== null) context.append('session.confirmed', { session_id: session.sessionId, factor });
+    return token;
+  });
+  return verdict.kind === 'right' ? verdict.value : null;
+}
+
+/** A second factor that is set up and not confirmed yet lives this long. */
+export const SETUP_LIFE_MS = 15 * 60_000;
+
+interface Setup {
+  readonly secret: string;
+  readonly expiresMs: number;
+}
+
+/** Begins another TOTP secret for an account; it is stored nowhere until it is confirmed, `sealed` carries it. */
+export function newSetup(custody: Custody, accountId: string, nowMs: number): { secret: string; sealed: string } {
+  const secret = newTotpSecret();
+  const setup: Setup = { secret, expiresMs: nowMs + SETUP_LIFE_MS };
+  const sealed = custody.seal(accountId, 'console', 'totp-setup', Buffer.from(JSON.stringify(setup), 'utf8'));
+  return { secret, sealed: sealed.toString('base64url') };
+}
+
+/** The secret of a setup, or null where it is not this account's or its time is over. */
+export function openSetup(custody: Custody, accountId: string, sealed: string, nowMs: number): string | null {
+  try {
+    const text = custody.open(accountId, 'console', 'totp-setup', Buffer.from(sealed, 'base64url')).toString('utf8');
+    const { secret, expiresMs } = JSON.parse(text) as Setup;
+    return expiresMs > nowMs ? secret : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Puts a new TOTP secret in the place of the account's once it shows its first code; every other session ends. The
+ * caller has seen a fresh second factor. Returns the session's new token, or null for a wrong code.
+ */
+export async function replaceTotp(
+  deps: Pick<RouteDependencies, 'commands' | 'custody'>,
+  session: Session,
+  secret: string,
+  code: string,
+): Promise<string | null> {
+  const { accountId, sessionId } = session;
+  return deps.commands.command(accountId, async (context) => {
+    const step = totpStep(secret, code.replaceAll(' ', ''), context.nowMs);
+    if (step === null) return null;
+    const sealed = deps.custody.seal(accountId, 'totp', accountId, Buffer.from(secret, 'utf8'));
+    await context.sql`
+      update accounts set totp_sealed = ${sealed}, totp_last_step = ${step}::bigint, second_factor_at = ${context.nowMs}
+      where account_id = ${accountId}`;
+    context.append('account.second_factor', { kind: 'totp' });
+    await revokeSessions(context, sessionId, 'second_factor_changed');
+    return renewSession(context, sessionId);
+  });
+}

@@ -1,0 +1,79 @@
+// What pages do better with a script; all of it works without. Loaded by every page.
+
+document.documentElement.classList.add('scripted');
+
+/** Times in the reader's own zone; the server writes them in UTC. */
+function localTimes() {
+  const { lang } = document.documentElement;
+  // The page's language as it is written where the reader lives.
+  const locale = navigator.languages.find((one) => one.split('-')[0] === lang) ?? lang;
+  for (const element of document.querySelectorAll('time[data-local]')) {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const style = { dateStyle: 'medium', timeStyle: 'short' };
+    element.title = element.textContent;
+    element.textContent = new Intl.DateTimeFormat(locale, style).format(at);
+  }
+}
+
+/** Copies what stands in the element that the button names, and says so. */
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  if (source === null) return;
+  await navigator.clipboard.writeText(source.textContent.trim());
+  const before = button.textContent;
+  button.textContent = button.dataset.copied;
+  setTimeout(() => {
+    button.textContent = before;
+  }, 2000);
+}
+
+document.addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-copy], button[data-print]');
+  if (button === null) {
+    for (const menu of document.querySelectorAll('details.menu[open]')) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+    return;
+  }
+  if ('print' in button.dataset) window.print();
+  else void copy(button);
+});
+
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  for (const menu of document.querySelectorAll('details.menu[open]')) {
+    menu.open = false;
+    menu.querySelector('summary').focus();
+  }
+});
+
+/** A form is sent once: a second press of its button would do it twice. */
+document.addEventListener('submit', (event) => {
+  if (event.defaultPrevented || event.target.dataset.sent === 'yes') {
+    event.preventDefault();
+    return;
+  }
+  event.target.dataset.sent = 'yes';
+});
+window.addEventListener('pageshow', () => {
+  for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
+});
+
+/**
+ * Pages that must not grow old name a stream of events (`data-live`); when it says that something changed, the page is
+ * loaded anew. Who has typed something keeps it, and is shown the part that says so (`data-stale`).
+ */
+function live(element) {
+  const events = new EventSource(element.dataset.live);
+  events.addEventListener('changed', () => {
+    const fields = [...element.querySelectorAll('input:not([type=hidden]), textarea')];
+    const stale = element.querySelector('[data-stale]');
+    if (stale !== null && fields.some((field) => field.value !== field.defaultValue)) stale.hidden = false;
+    else location.reload();
+  });
+  window.addEventListener('pagehide', () => events.close());
+}
+
+for (const element of document.querySelectorAll('[data-live]')) live(element);
+localTimes();

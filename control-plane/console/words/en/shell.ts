@@ -1,0 +1,33 @@
+/** The frame of every page. */
+export const shell = {
+  product: 'Mandate Gateway',
+  skip: 'Skip to the content',
+  menu: 'Menu',
+  navigation: 'Sections',
+  accountMenu: 'Account menu',
+  account: 'Account and security',
+  logout: 'Sign out',
+  language: 'Language',
+  theme: 'Colours',
+  themes: { system: 'System', light: 'Light', dark: 'Dark' },
+  waiting: 'waiting',
+  copy: 'Copy',
+  copied: 'Copied',
+  print: 'Print',
+  cancel: 'Cancel',
+  back: 'Back',
+  sections: {
+    overview: 'Overview',
+    approvals: 'Approvals',
+    mandates: 'Mandates',
+    gateways: 'Gateways',
+    keys: 'API keys',
+    evidence: 'Evidence',
+    reconcile: 'Reconcile',
+    settings: 'Settings',
+  },
+  unbuilt: {
+    title: 'Nothing to see here yet',
+    text: 'This page is not part of the console yet. The command line does the same: mandate --help.',
+  },
+};

@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { ProblemError } from '../../core/errors.ts';
+import { accountOf } from '../admin/session.ts';
+import type { CommandContext } from '../decisions/command.ts';
+import type { RouteDependencies } from '../http/dependencies.ts';
+import { readBody } from '../http/request.ts';
+import { reasonText } from './input.ts';
+
+const stopBody = z.strictObject({ reason: reasonText.optional() });
+
+const STOP = {
+  kind: 'mandate.suspended',
+  status: 'suspended',
+  nothing: 'No mandate of the account is active: there is nothing to stop.',
+} as const;
+const RESUME = {
+  kind: 'mandate.resumed',
+  status: 'active',
+  nothing: 'No mandate is suspended by a stop of the account: there is nothing to resume.',
+} as const;
+
+interface Moved {
+  readonly mandate_id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly digest: string;
+}
+
+/** The account's stop: one command suspends every active mandate, another resumes those that it suspended. */
+export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies): void {
+  for (const [path, run] of [
+    ['/admin/account/stop', stop],
+    ['/admin/account/resume', resume],
+  ] as const) {
+    app.post(path, async (request) => {
+      const { reason = null } = readBody(request, stopBody);
+      const moved = await deps.commands.command(accountOf(request), (context) => run(context, reason));
+      return { mandates: moved.map(({ mandate_id, name }) => ({ mandate_id, name })) };
+    });
+  }
+}
+
+async function stop(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
+  const { sql, accountId, now } = context;
+  const moved = await sql<Moved[]>`
+    update mandates set status = 'suspended', stopped = true, changed_at = ${now}
+    where account_id = ${accountId} and status = 'active' and (valid_until is null or valid_until > ${now})
+    returning mandate_id, name, version, digest`;
+  return recorded(context, STOP, moved, reason);
+}
+
+async function resume(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
+  const { sql, accountId, now } = context;
+  const moved = await sql<Moved[]>`
+    update mandates set status = 'active', stopped = false, changed_at = ${now}
+    where account_id = ${accountId} and status = 'suspended' and stopped
+      and (valid_until is null or valid_until > ${now})
+    returning mandate_id, name, version, digest`;
+  return recorded(context, RESUME, moved, reason);
+}
+
+/** An entry each, as if every mandate had been moved by itself; `all` says that it was not. */
+function recorded(
+  context: CommandContext,
+  { kind, status, nothing }: typeof STOP | typeof RESUME,
+  moved: readonly Moved[],
+  reason: string | null,
+): readonly Moved[] {
+  if (moved.length === 0) throw new ProblemError('conflict', nothing);
+  const sorted = [...moved].sort((a, b) => (a.mandate_id < b.mandate_id ? -1 : 1));
+  for (const { mandate_id, version, digest } of sorted) {
+    context.append(kind, { mandate_id, version, digest, reason, status, all: true });
+  }
+  return sorted;
+}

@@ -1,0 +1,201 @@
+import { isActionType } from './action.ts';
+import { type MappingSuggestion, type SuggestionMandate, suggestMapping } from './mapping-suggestion.ts';
+import {
+  type DocumentObject,
+  listOf,
+  memberOf,
+  type OpenApiSource,
+  objectOf,
+  openApiSource,
+  resolved,
+  schemaFields,
+  textOf,
+} from './openapi-schema.ts';
+import { OpenApiProblem } from './openapi-text.ts';
+import { type RequestShape, SHAPE_NAME_MAX_CHARACTERS, SHAPE_QUERY_MAX } from './request-shape.ts';
+import { GATEWAY_METHODS, parseToolPattern, type ToolPattern } from './tool-name.ts';
+
+/** Operations of one document: large public APIs have a thousand. */
+export const OPENAPI_OPERATIONS_MAX = 2_000;
+/** What an operation says about the action that it is, where its author wants to say it. */
+const ACTION_TYPE_MEMBER = 'x-mandate-action-type';
+const SUMMARY_MAX_CHARACTERS = 120;
+
+/** An operation of a document as a tool of an instance. */
+export interface OpenApiTool {
+  readonly name: string;
+  readonly summary: string | null;
+  readonly shape: RequestShape;
+  /** Whether the document itself says which action it is. */
+  readonly declared: boolean;
+  readonly suggestion: MappingSuggestion;
+}
+
+/** An operation that cannot be a tool, and why. */
+export interface SkippedOperation {
+  readonly operation: string;
+  readonly reason: string;
+}
+
+export interface OpenApiReading {
+  readonly title: string | null;
+  readonly tools: readonly OpenApiTool[];
+  readonly skipped: readonly SkippedOperation[];
+}
+
+export interface OpenApiOptions {
+  /** What stands before every path, from the target's address on: '' or `/v1`. */
+  readonly basePath: string;
+  readonly mandate: SuggestionMandate;
+}
+
+/**
+ * The tools that an OpenAPI 3.0 or 3.1 document describes, each with a suggested mapping.
+ *
+ * `$ref` is followed within the document only. Whatever the document holds, it takes bounded work: what is beyond a
+ * bound, or cannot be a tool's name, is skipped and named. Throws OpenApiProblem for what is no such document.
+ */
+export function readOpenApi(document: unknown, { basePath, mandate }: OpenApiOptions): OpenApiReading {
+  assertOpenApi(document);
+  const source = openApiSource(document);
+  const tools: OpenApiTool[] = [];
+  const skipped: SkippedOperation[] = [];
+  const names = new Map<string, string>();
+  for (const { method, path, item, operation } of operationsOf(document)) {
+    const what = `${method} ${printablePath(path)}`;
+    const skip = (reason: string): void => void skipped.push({ operation: what, reason });
+    if (tools.length + skipped.length >= OPENAPI_OPERATIONS_MAX) {
+      skip(`The document has more than ${OPENAPI_OPERATIONS_MAX} operations: split it.`);
+      break;
+    }
+    const pattern = patternOf(method, basePath + path);
+    if (typeof pattern === 'string') {
+      skip(pattern);
+      continue;
+    }
+    const known = names.get(pattern.key);
+    if (known !== undefined) {
+      skip(`It stands for the same requests as ${known}.`);
+      continue;
+    }
+    names.set(pattern.key, what);
+    tools.push(toolOf(source, { pattern, item, operation }, mandate));
+  }
+  return {
+    title: textOf(objectOf(document, 'info'), 'title')?.slice(0, SUMMARY_MAX_CHARACTERS) ?? null,
+    tools,
+    skipped,
+  };
+}
+
+/** The path of the document's first server, '' where it has none: what its paths are relative to. */
+export function serverPath(document: unknown): string {
+  const [server] = listOf(document, 'servers');
+  const url = textOf(server, 'url') ?? '';
+  const path = URL.canParse(url, 'http://server.invalid') ? new URL(url, 'http://server.invalid').pathname : '';
+  return path.replace(/\/+$/, '');
+}
+
+function assertOpenApi(document: unknown): asserts document is DocumentObject {
+  const version = textOf(document, 'openapi');
+  if (version !== null && /^3\.[01](?:\.|$)/.test(version)) return;
+  if (memberOf(document, 'swagger') !== undefined) {
+    throw new OpenApiProblem('The document is Swagger 2.0: convert it to OpenAPI 3 first.');
+  }
+  const what = version === null ? 'It has no member "openapi"' : 'Its version is another one';
+  throw new OpenApiProblem(`The document is not OpenAPI 3.0 or 3.1. ${what}.`);
+}
+
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly item: unknown;
+  readonly operation: unknown;
+}
+
+function* operationsOf(document: DocumentObject): Generator<Operation> {
+  for (const [path, given] of Object.entries(objectOf(document, 'paths'))) {
+    if (!path.startsWith('/')) continue;
+    const item = resolved(document, given);
+    for (const method of GATEWAY_METHODS) {
+      const operation = memberOf(item, method.toLowerCase());
+      if (typeof operation === 'object' && operation !== null) yield { method, path, item, operation };
+    }
+  }
+}
+
+function printablePath(path: string): string {
+  return path.slice(0, 200).replaceAll(/[^ -~]/g, '?');
+}
+
+/** The template of a path, its parameters named as templates name them; a text says why there is none. */
+function patternOf(method: string, path: string): ToolPattern | string {
+  const taken = new Set<string>();
+  const parts = path.slice(1).split('/');
+  const renamed = parts.map((part) => {
+    const name = /^\{([^{}]+)\}$/.exec(part)?.[1];
+    if (name === undefined) return part;
+    const free = freeName(taken, name);
+    taken.add(free);
+    return `{${free}}`;
+  });
+  const reading = parseToolPattern(`http.${method.toLowerCase()}:/${renamed.join('/')}`);
+  return reading.ok ? reading.pattern : reading.message;
+}
+
+/** `petId` is `pet_id`. */
+function freeName(taken: ReadonlySet<string>, name: string): string {
+  const snake = name
+    .slice(0, SHAPE_NAME_MAX_CHARACTERS)
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]/g, '_');
+  const base = /^[a-z_]/.test(snake) ? snake : `p_${snake}`;
+  for (let number = 1; ; number++) {
+    const free = number === 1 ? base : `${base}_${number}`;
+    if (!taken.has(free)) return free;
+  }
+}
+
+function toolOf(
+  source: OpenApiSource,
+  { pattern, item, operation }: { readonly pattern: ToolPattern; readonly item: unknown; readonly operation: unknown },
+  mandate: SuggestionMandate,
+): OpenApiTool {
+  const shape = { ...bodyShape(source, operation), query: queryNames(source.document, item, operation) };
+  const suggestion = suggestMapping(pattern, shape, mandate);
+  const given = textOf(operation, ACTION_TYPE_MEMBER);
+  const declared = given !== null && isActionType(given);
+  const summary = (textOf(operation, 'summary') ?? textOf(operation, 'operationId'))?.slice(0, SUMMARY_MAX_CHARACTERS);
+  const whole = { name: pattern.text, summary: summary ?? null, shape, declared };
+  return { ...whole, suggestion: declared ? withAction(suggestion, given) : suggestion };
+}
+
+/** A suggestion for another action than was guessed. */
+export function withAction(suggestion: MappingSuggestion, type: string): MappingSuggestion {
+  const action_type = { value: type, confidence: 'high', reason: 'It was given.' } as const;
+  return { ...suggestion, action_type, mapping: { ...suggestion.mapping, action_type: type } };
+}
+
+function bodyShape(source: OpenApiSource, operation: unknown): Omit<RequestShape, 'query'> {
+  const content = objectOf(resolved(source.document, memberOf(operation, 'requestBody')), 'content');
+  const media = Object.keys(content);
+  if (media.length === 0) return { body: 'none', fields: [], more: false };
+  const json = media.find((type) => /^(?:application|text)\/(?:[a-z0-9.+-]+\+)?json\b/i.test(type));
+  const form = media.find((type) => /^application\/x-www-form-urlencoded\b/i.test(type));
+  const kind = json === undefined ? (form === undefined ? 'opaque' : 'form') : 'json';
+  if (kind === 'opaque') return { body: 'opaque', fields: [], more: false };
+  const schema = memberOf(objectOf(content, json ?? form ?? ''), 'schema');
+  return { body: kind, ...schemaFields(source, schema, kind) };
+}
+
+function queryNames(document: DocumentObject, item: unknown, operation: unknown): string[] {
+  const all = [...listOf(item, 'parameters'), ...listOf(operation, 'parameters')].slice(0, OPENAPI_OPERATIONS_MAX);
+  const names = all.flatMap((given) => {
+    const parameter = resolved(document, given);
+    const name = textOf(parameter, 'name') ?? '';
+    const fits = name.length <= SHAPE_NAME_MAX_CHARACTERS && /^[!-~]+$/.test(name);
+    return textOf(parameter, 'in') === 'query' && fits ? [name] : [];
+  });
+  return [...new Set(names)].slice(0, SHAPE_QUERY_MAX);
+}
