@@ -84,23 +84,7 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
     return [account!, ...(await seedInstances(sql, account!, instances - 1))];
   };
   const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl(), token, reference);
-  const signIn: Cluster['signIn'] = async (accountId) => {
-    const token = newSecretToken('ses');
-    const id = newTypeId('ses', Date.now());
-    await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
-      values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
-        db_clock() + interval '1 hour')`;
-    await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
-      values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
-    const base = controlPlanes[1]!.at['admin'] ?? '';
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const post = async (path: string): Promise<number> => {
-      const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: '{}' });
-      await response.arrayBuffer();
-      return response.status;
-    };
-    return { post };
-  };
+  const signIn: Cluster['signIn'] = (accountId) => session(sql, controlPlanes[1]!.at['admin'] ?? '', accountId);
   const { ledger } = target;
   return {
     ...{ sql, controlPlanes, ledger, startControlPlane, killProxy, seed, pay, signIn },
@@ -108,6 +92,24 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
       return proxyUrl();
     },
   };
+}
+
+/** A person's session, as if somebody had signed in. */
+async function session(sql: Sql, base: string, accountId: string): ReturnType<Cluster['signIn']> {
+  const token = newSecretToken('ses');
+  const id = newTypeId('ses', Date.now());
+  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
+    values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
+      db_clock() + interval '1 hour')`;
+  await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
+    values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = async (path: string): Promise<number> => {
+    const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: '{}' });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  return { post };
 }
 
 async function startTarget(t: TestContext) {
