@@ -180,7 +180,8 @@ async function readPage(sql: Sql, { account, from, toSeq, format }: PageAsked): 
   const [page] = await sql`
     select count(*) as entries, string_agg(
       '{"account":"' || account_id || '","at":"' || at || '","body":' || body || ',"id":"' || id || '","kind":"' || kind
-      || '","prev":"' || encode(prev, 'hex') || '","seq":' || seq::text || '}', ${separator}::text order by seq) || ${end}::text as lines
+      || '","prev":"' || encode(prev, 'hex') || '","seq":' || seq::text || '}', ${separator}::text order by seq
+    ) || ${end}::text as lines
     from evidence where account_id = ${account} and seq >= ${from} and seq <= ${last}`.raw();
   const [entries, lines] = (page ?? []) as readonly (Buffer | null)[];
   if (Number(entries?.toString('latin1')) !== last - from + 1 || !lines) {
