@@ -36,7 +36,7 @@ export function dossierOperations(passedOn: readonly ProblemCode[], needsKey: re
           content: { type: 'application/json', schema: 'Dossier', examples: {} },
         },
       ],
-      problems: [...passedOn, ...needsKey, 'forbidden', 'not_found', 'invalid'],
+      problems: [...passedOn, ...needsKey, 'forbidden', 'not_found', 'conflict', 'invalid'],
     },
     {
       methods: ['get'],

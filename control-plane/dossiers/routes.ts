@@ -6,6 +6,7 @@ import { JWS_MAX_CHARACTERS } from '../../core/limits.ts';
 import { MAT_TYPE, readMat } from '../../core/mat.ts';
 import { accountOf } from '../admin/session.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
+import { EvidenceContradiction } from '../evidence/tree.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readQuery } from '../http/query.ts';
 import { idParam } from '../http/request.ts';
@@ -55,7 +56,11 @@ function accountOfMat(
 }
 
 async function existing(made: Promise<Dossier | null>): Promise<Dossier> {
-  const dossier = await made;
+  const dossier = await made.catch((error: unknown) => {
+    if (!(error instanceof EvidenceContradiction)) throw error;
+    const detail = 'The stored evidence contradicts itself or what was signed of it: nothing can be proven with it.';
+    throw new ProblemError('conflict', detail, { cause: error });
+  });
   if (dossier === null) throw new ProblemError('not_found', 'There is no such receipt.');
   return dossier;
 }

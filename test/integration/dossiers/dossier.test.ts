@@ -212,3 +212,21 @@ t.test('a sandbox decision has its dossier for whoever verified it', async (t) =
   const dossier = await accepted(fixture, answer.text);
   t.equal(dossier.presentation?.['ctx'], null);
 });
+
+t.test('where the evidence was rewritten nothing is sealed, and the answer says why', async (t) => {
+  const fixture = await withDossiers(t);
+  const mandateId = await fixture.mandate({ agent_did: fixture.did });
+  const { receipt } = await verify(fixture, mandateId, payment(1));
+  await ownDossier(fixture, receipt.receipt_id);
+  await fixture.sql.unsafe(`
+    do $$ begin
+      for n in 0..7 loop execute format('alter table evidence_p%s disable trigger user', n); end loop;
+    end $$;
+    alter table evidence disable trigger user;
+    update evidence set hash = sha256('another') where kind = 'mandate.created'`);
+  await verify(fixture, mandateId, payment(2));
+  await fixture.advance(5);
+  const answer = await fixture.as('GET', `/admin/verifications/${receipt.receipt_id}/dossier`);
+  t.same(problemOf(answer), [409, 'conflict']);
+  t.match(answer.text, 'contradicts');
+});
