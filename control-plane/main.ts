@@ -26,6 +26,7 @@ const PARTS: ControlPlaneParts = {
         rateLimited: (rateClass) => metrics.rateLimited(rateClass),
         internalSecretHash: config.internalSecret === null ? null : secretHash(config.internalSecret),
         keyUses,
+        timestamps: core.publishing.timestamps,
         escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
       },
       allRoutes(signing),

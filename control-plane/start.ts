@@ -20,7 +20,6 @@ import { openPublishing, type Publishing } from './publishing/start-publishing.t
 import { evidenceTreeHeads } from './publishing/tree-heads.ts';
 import { TokenBuckets } from './rate-limit/buckets.ts';
 import type { Buckets } from './rate-limit/operations.ts';
-import { RedisBuckets } from './rate-limit/redis-buckets.ts';
 import { openSandbox } from './sandbox/account.ts';
 import { SigningKeys } from './signing/signing-keys.ts';
 
@@ -191,6 +190,8 @@ async function openBuckets({ rateLimitUrl: url }: Config, log: Logger, undo: Und
     if (away) log.error({ err: error }, 'the store of the rate limits is away: requests are refused until it is back');
     else log.warn('the store of the rate limits is back');
   };
+  // Loaded where it is used: its client holds 15 MB.
+  const { RedisBuckets } = await import('./rate-limit/redis-buckets.ts');
   const buckets = await RedisBuckets.open({ url, onChange });
   undo.push(async () => buckets.close());
   return buckets;

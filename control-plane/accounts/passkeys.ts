@@ -1,11 +1,7 @@
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  type VerifiedAuthenticationResponse,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
+import type {
+  AuthenticationResponseJSON,
+  RegistrationResponseJSON,
+  VerifiedAuthenticationResponse,
 } from '@simplewebauthn/server';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Custody } from '../custody/custody.ts';
@@ -23,6 +19,9 @@ const RP_NAME = 'Mandate Gateway';
 /** COSE: Ed25519, ES256, RS256. */
 const ALGORITHMS = [-8, -7, -257];
 const TRANSPORTS: ReadonlySet<string> = new Set(['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']);
+
+/** Loaded when the first passkey is used: it holds 29 MB, which most control planes never need. */
+const webauthn = () => import('@simplewebauthn/server');
 
 /** Who asks for passkeys: the name that they are bound to, and the origins of its pages (WebAuthn §4, RP ID). */
 export interface RelyingParty {
@@ -70,7 +69,7 @@ export async function beginPasskey(
 ): Promise<PasskeyChallenge> {
   const known = await deps.sql<{ credential_id: Buffer; transports: string[] }[]>`
     select credential_id, transports from passkeys where account_id = ${account.accountId}`;
-  const options = await generateRegistrationOptions({
+  const options = await (await webauthn()).generateRegistrationOptions({
     rpName: RP_NAME,
     rpID: party.id,
     userName: account.email,
@@ -96,14 +95,16 @@ export async function addPasskey(
 ): Promise<boolean> {
   const note = await openNote(deps, accountId, 'register', answer.sealed);
   if (note === null) return false;
-  const verified = await verifyRegistrationResponse({
-    response: answer.response as RegistrationResponseJSON,
-    expectedChallenge: note.challenge,
-    expectedOrigin: [...party.origins],
-    expectedRPID: party.id,
-    requireUserVerification: true,
-    supportedAlgorithmIDs: ALGORITHMS,
-  }).catch(() => null);
+  const verified = await (await webauthn())
+    .verifyRegistrationResponse({
+      response: answer.response as RegistrationResponseJSON,
+      expectedChallenge: note.challenge,
+      expectedOrigin: [...party.origins],
+      expectedRPID: party.id,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: ALGORITHMS,
+    })
+    .catch(() => null);
   if (verified?.verified !== true) return false;
   const { credential, credentialBackedUp } = verified.registrationInfo;
   return deps.commands.command(accountId, async (context) => {
@@ -135,7 +136,7 @@ export async function removePasskey({ sql, accountId, append }: CommandContext, 
 
 /** Begins the use of a passkey, by whoever has one: nothing is said about who that may be. */
 export async function beginPasskeyUse(deps: Deps, party: RelyingParty): Promise<PasskeyChallenge> {
-  const options = await generateAuthenticationOptions({
+  const options = await (await webauthn()).generateAuthenticationOptions({
     rpID: party.id,
     userVerification: 'required',
     timeout: CHALLENGE_LIFE_MS,
@@ -192,18 +193,20 @@ async function usePasskey<T>(
     select account_id, passkey_id, public_key, counter from passkeys
     where credential_id = ${id} and (${accountId}::text is null or account_id = ${accountId})`;
   if (row === undefined) return null;
-  const verified = await verifyAuthenticationResponse({
-    response: response as AuthenticationResponseJSON,
-    expectedChallenge: note.challenge,
-    expectedOrigin: [...party.origins],
-    expectedRPID: party.id,
-    requireUserVerification: true,
-    credential: {
-      id: id.toString('base64url'),
-      publicKey: new Uint8Array(row.public_key),
-      counter: Number(row.counter),
-    },
-  }).catch((): VerifiedAuthenticationResponse | null => null);
+  const verified = await (await webauthn())
+    .verifyAuthenticationResponse({
+      response: response as AuthenticationResponseJSON,
+      expectedChallenge: note.challenge,
+      expectedOrigin: [...party.origins],
+      expectedRPID: party.id,
+      requireUserVerification: true,
+      credential: {
+        id: id.toString('base64url'),
+        publicKey: new Uint8Array(row.public_key),
+        counter: Number(row.counter),
+      },
+    })
+    .catch((): VerifiedAuthenticationResponse | null => null);
   if (verified?.verified !== true) return null;
   const { newCounter } = verified.authenticationInfo;
   return deps.commands.command(row.account_id, async (context) => {

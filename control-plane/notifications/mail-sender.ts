@@ -1,4 +1,5 @@
-import { createTransport, type Transporter } from 'nodemailer';
+import type { Transporter } from 'nodemailer';
+import type SMTPTransport from 'nodemailer/lib/smtp-transport';
 import { SMTP_STEP_TIMEOUT_MS, SMTP_TIMEOUT_MS } from '../../core/limits.ts';
 import type { Attempt } from './deliveries.ts';
 import type { MailText } from './mail-text.ts';
@@ -20,14 +21,15 @@ export interface Mail extends MailText {
 
 /** Sends e-mail by SMTP, each over a connection of its own. */
 export class MailSender {
-  readonly #transport: Transporter;
+  readonly #options: SMTPTransport.Options;
+  #transport: Promise<Transporter> | null = null;
   readonly #from: { readonly name: string; readonly address: string };
 
   constructor({ smtpUrl, from, allowPlaintext }: MailSenderOptions) {
     const url = new URL(smtpUrl);
     const secure = url.protocol === 'smtps:';
     this.#from = mailboxOf(from);
-    this.#transport = createTransport({
+    this.#options = {
       host: url.hostname.replace(/^\[|\]$/g, ''),
       port: Number(url.port || (secure ? 465 : 587)),
       secure,
@@ -42,13 +44,16 @@ export class MailSender {
       // Nothing of a message is ever taken from a file or an address.
       disableFileAccess: true,
       disableUrlAccess: true,
-    });
+    };
   }
 
   /** Sends a mail once; never throws. */
   async send({ to, id, subject, text, html }: Mail): Promise<Attempt> {
     const domain = this.#from.address.slice(this.#from.address.indexOf('@') + 1);
-    const sending = this.#transport.sendMail({
+    // Loaded with the first mail: it holds 25 MB.
+    this.#transport ??= import('nodemailer').then(({ createTransport }) => createTransport(this.#options));
+    const transport = await this.#transport;
+    const sending = transport.sendMail({
       from: this.#from,
       // As an object, which is no list and is not parsed.
       to: { name: '', address: to },
@@ -71,7 +76,7 @@ export class MailSender {
   }
 
   close(): void {
-    this.#transport.close();
+    void this.#transport?.then((transport) => transport.close());
   }
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Config, ConfigError } from '../../config/load.ts';
 import type { Logger } from '../../config/log.ts';
 import { SETTINGS } from '../../config/schema.ts';
-import { CertificateProblem, readTrustAnchors, type X509 } from '../../core/certificate.ts';
+import type { X509 } from '../../core/certificate.ts';
 import type { Sql } from '../db/client.ts';
 import { TimestampAuthority } from '../timestamps/authority.ts';
 import { type TimestampResult, Timestamps } from '../timestamps/timestamps.ts';
@@ -69,6 +69,7 @@ export function configuredWitnesses({ witnessUrls, witnessKeys, tsaTimeoutMs: ti
 }
 
 async function readAnchors(path: string): Promise<readonly X509[]> {
+  const { CertificateProblem, readTrustAnchors } = await import('../../core/certificate.ts');
   try {
     return readTrustAnchors(await readFile(path, 'utf8'));
   } catch (error) {

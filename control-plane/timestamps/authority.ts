@@ -6,7 +6,7 @@ import {
   TIMESTAMP_CONNECTIONS_MAX,
   TIMESTAMP_TOKEN_MAX_BYTES,
 } from '../../core/limits.ts';
-import { checkTimestampResponse, timestampRequest, type ValidTimestamp } from '../../core/timestamp-token.ts';
+import type { ValidTimestamp } from '../../core/timestamp-token.ts';
 import { BodyTooLarge, readBody, UNLIMITED_BY_CLIENT } from '../publishing/answer-body.ts';
 
 /**
@@ -54,6 +54,8 @@ export class TimestampAuthority {
    */
   async stamp(digest: Uint8Array): Promise<ValidTimestamp> {
     const nonce = randomBytes(16);
+    // Loaded where timestamps are used: what reads ASN.1 holds 20 MB.
+    const { checkTimestampResponse, timestampRequest } = await import('../../core/timestamp-token.ts');
     const answer = await this.#ask(timestampRequest(digest, nonce));
     const clock = { nowMs: Date.now(), toleranceMs: TIMESTAMP_CLOCK_TOLERANCE_MS };
     const verdict = await checkTimestampResponse(answer, { digest, nonce, anchors: this.#options.anchors, clock });

@@ -181,6 +181,25 @@ get 200 "/api/v1/mandates/$HELD_MANDATE/status"
 is ".usage.reserved == 0 and ((.usage.remaining * 100 | round) == (($before - 10.25) * 100 | round))"
 said 'acted, consumed, executed; the month holds what was booked'
 
+# --- Evidence: the dossier of that receipt, and an export ---
+dossier="/api/v1/verifications/$receipt/dossier"
+get 403 "$dossier?mat=${mat%?????}AAAAA"
+is '.error | type == "string"'
+get 200 "$dossier?mat=$mat"
+header content-type 'application/json.*'
+is ".receipt.receipt_id == \"$receipt\" and .mat == \"$mat\""
+cp "$work/body" "$work/dossier.json"
+get 200 /api/v1/dossier-schema
+is '(."$schema" | type) == "string"'
+keyed 200 GET "$dossier?mat=$mat" '' -H 'accept: text/html'
+header content-type 'text/html.*'
+keyed 200 POST /api/v1/evidence/export '{"format":"json"}'
+is '(.root | length) > 0 and (.size | type) == "number" and (.entries | length) == .size'
+is '.receipt | split(".") | length == 3'
+keyed 422 POST /api/v1/evidence/export '{"format":"xml"}'
+problem invalid
+said 'the dossier, and an export of the evidence'
+
 # --- Path 2: the agent signs for itself ---
 own() {
   bash examples/path-2-agent.sh --key "$AGENT_KEY" --mandate "$OWN_MANDATE" --verifier "$verifier" --action "$1" --print

@@ -96,7 +96,9 @@ function monthUse({ words, language }: SignedInVisit, record: MandateRecord, unk
   const resets = text.resetsIn(momentIn(language, record.resets_at, terms.time_zone), terms.time_zone);
   return html`<p><strong class="number">${text.ofLimit(amount(booked + reserved), amount(terms.per_month))}</strong></p>
 ${bar(terms.per_month, parts)}<p>${left < 0 ? text.over(amount(-left)) : text.remaining(amount(left))}
-<span class="muted small">${resets}</span></p>${unknown === 0 ? null : html`<p class="muted small">${text.unknownHint}</p>`}`;
+<span class="muted small">${resets}</span></p>${
+    unknown === 0 ? null : html`<p class="muted small">${text.unknownHint}</p>`
+  }`;
 }
 
 /** A moment in a zone that is not the reader's: a month ends by its mandate's. */
@@ -168,6 +170,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
     const told = decisionOf(body);
     const link = html`<a href="/console/evidence/${id}">${moment(language, Date.parse(at))}</a>`;
     const { amount, currency } = told;
+    const cost = amount === null || currency === null ? '–' : money(language, amount, currency);
     return [
       link,
       verdictBadge(words, told.decision, told.code),
@@ -177,7 +180,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
           : html`<br><span
 class="small muted">${told.counterparty}</span>`
       }`,
-      html`<span class="number">${amount === null || currency === null ? '–' : money(language, amount, currency)}</span>`,
+      html`<span class="number">${cost}</span>`,
       told.reason === null ? text.within : html`<span lang="en">${told.reason}</span>`,
     ];
   });
@@ -189,7 +192,8 @@ class="small muted">${told.counterparty}</span>`
     { label: text.why },
   ] as const;
   const all = html`<a href="${`/console/evidence?mandate=${record.terms.mandate_id}`}">${text.decisionsAll}</a>`;
-  return html`<section class="stack"><h2>${text.decisions}</h2>${table(text.decisions, columns, rows)}<p>${all}</p></section>`;
+  return html`<section class="stack"><h2>${text.decisions}</h2>${table(text.decisions, columns, rows)}
+<p>${all}</p></section>`;
 }
 
 interface ToldDecision {

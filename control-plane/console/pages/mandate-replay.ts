@@ -68,9 +68,10 @@ function body(visit: SignedInVisit, told: Replayed): Fragment {
   const said = told.changed === 0 ? text.replaySame(told.decisions) : text.replayChanged(told.changed, told.decisions);
   const amount = (major: number | null) =>
     major === null ? text.manyMoney : money(language, minorOf(major, told.currency), told.currency);
+  const sum = text.replaySum(amount(told.allowed.recorded), amount(told.allowed.replayed));
   return [
     period,
-    html`<p><strong>${said}</strong> ${text.replaySum(amount(told.allowed.recorded), amount(told.allowed.replayed))}</p>`,
+    html`<p><strong>${said}</strong> ${sum}</p>`,
     unreplayed,
     chart(visit, told),
     told.changed === 0 ? null : [countsTable(visit, told, amount), changesTable(visit, told, amount)],

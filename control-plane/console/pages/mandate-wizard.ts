@@ -43,7 +43,7 @@ const FIELDS: Readonly<Record<TermStep, readonly string[]>> = {
   conditions: ['counterparties', 'valid_day', 'valid_time', 'max_uses'],
 };
 
-/** Writing a mandate: one question a page, what was answered travels in the form, and nothing is saved before the end. */
+/** Writing a mandate: one question a page; answers travel in the form, and nothing is saved before the end. */
 export const mandateWizardPages = [
   get('/mandates/new', async (visit) => stepPage(visit, 'agent', emptyForm(beginning(visit)))),
   post('/mandates/new', next),

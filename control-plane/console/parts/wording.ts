@@ -14,7 +14,8 @@ export function wordingView({ words, language }: Visit, terms: WordedTerms): Htm
   const digest = digestOf(text);
   return html`<p class="wording">${text}</p>
 <p class="muted small">${words.mandates.fingerprint}: <code>${digest}</code></p>
-<input type="hidden" name="wording" value="${digest}"><input type="hidden" name="wording_language" value="${language}">`;
+<input type="hidden" name="wording" value="${digest}">
+<input type="hidden" name="wording_language" value="${language}">`;
 }
 
 /**

@@ -46,37 +46,40 @@ async function start(t: Parameters<typeof consoleFixture>[0]): Promise<ConsoleFi
   return { ...fixture, person_: await fixture.person() };
 }
 
-t.test('a mandate is written step by step without a script, and what was read is what the evidence names', async (t) => {
-  const { sql, person_, errors } = await start(t);
-  const { browser, accountId } = person_;
-  const review = await walk(browser, REVIEWED);
-  t.equal(review.status, 200);
-  t.match(review.text, /Above 100\.00 EUR a human must approve each action\./);
-  t.match(review.text, /- payments\.\* \(everything below payments\)/);
-  t.match(review.text, /ends on 2031-01-31 at 23:00:00 UTC/, 'the end of that day in the zone of the mandate');
-  t.notMatch(review.text, /x<b>y/);
-  t.same(await sql`select from mandates`, [], 'nothing is saved before the end');
-  const done = await browser.post(NEW, { ...hidden(review.text), go: 'activate' });
-  t.equal(done.status, 303);
-  t.match(done.location, /^\/console\/mandates\/mdt_/);
-  const [row] = await sql`
+t.test(
+  'a mandate is written step by step without a script, and what was read is what the evidence names',
+  async (t) => {
+    const { sql, person_, errors } = await start(t);
+    const { browser, accountId } = person_;
+    const review = await walk(browser, REVIEWED);
+    t.equal(review.status, 200);
+    t.match(review.text, /Above 100\.00 EUR a human must approve each action\./);
+    t.match(review.text, /- payments\.\* \(everything below payments\)/);
+    t.match(review.text, /ends on 2031-01-31 at 23:00:00 UTC/, 'the end of that day in the zone of the mandate');
+    t.notMatch(review.text, /x<b>y/);
+    t.same(await sql`select from mandates`, [], 'nothing is saved before the end');
+    const done = await browser.post(NEW, { ...hidden(review.text), go: 'activate' });
+    t.equal(done.status, 303);
+    t.match(done.location, /^\/console\/mandates\/mdt_/);
+    const [row] = await sql`
     select status, name, scope, per_action, per_month, escalation_threshold, counterparties, max_uses, time_zone,
       rfc3339(valid_until) as until from mandates where account_id = ${accountId}`;
-  t.match(row, {
-    ...{ status: 'active', name: 'Purchasing <b>', scope: ['payments.*', 'orders.create'], per_action: 25_000 },
-    ...{ per_month: 100_000, escalation_threshold: 10_000, counterparties: ['acme', 'x<b>y'], max_uses: 50 },
-    ...{ time_zone: 'Europe/Berlin', until: '2031-01-31T23:00:00.000Z' },
-  });
-  const [entry] = await sql<{ body: string }[]>`
+    t.match(row, {
+      ...{ status: 'active', name: 'Purchasing <b>', scope: ['payments.*', 'orders.create'], per_action: 25_000 },
+      ...{ per_month: 100_000, escalation_threshold: 10_000, counterparties: ['acme', 'x<b>y'], max_uses: 50 },
+      ...{ time_zone: 'Europe/Berlin', until: '2031-01-31T23:00:00.000Z' },
+    });
+    const [entry] = await sql<{ body: string }[]>`
     select body from evidence where account_id = ${accountId} and kind = 'mandate.activated'`;
-  const shown = /<p class="wording">([^]*?)<\/p>/.exec(review.text)?.[1] ?? '';
-  const sha256 = hash('sha256', unescaped(shown), 'hex');
-  t.match(JSON.parse(entry?.body ?? '{}'), { wording: { language: 'en', sha256 } });
-  const page = await browser.get(done.location ?? '');
-  t.match(page.text, /role="status"/);
-  t.match(page.text, /Purchasing &lt;b&gt;/);
-  t.same(errors, []);
-});
+    const shown = /<p class="wording">([^<]*)<\/p>/.exec(review.text)?.[1] ?? '';
+    const sha256 = hash('sha256', unescaped(shown), 'hex');
+    t.match(JSON.parse(entry?.body ?? '{}'), { wording: { language: 'en', sha256 } });
+    const page = await browser.get(done.location ?? '');
+    t.match(page.text, /role="status"/);
+    t.match(page.text, /Purchasing &lt;b&gt;/);
+    t.same(errors, []);
+  },
+);
 
 t.test('a draft allows nothing until it is activated, after its words were read', async (t) => {
   const { sql, person_ } = await start(t);

@@ -109,8 +109,8 @@ export const mandates: Words['mandates'] = {
       label: 'Aussetzen',
       title: (name) => `${name} aussetzen?`,
       text:
-        'Ab jetzt wird jede Anfrage abgelehnt (MD-203), auch eine, die Sie genehmigt haben und die noch nicht gestellt ' +
-        'wurde. Was schon erlaubt war, läuft zu Ende. Sie können das Mandat wieder aufnehmen.',
+        'Ab jetzt wird jede Anfrage abgelehnt (MD-203), auch eine, die Sie genehmigt haben und die noch nicht ' +
+        'gestellt wurde. Was schon erlaubt war, läuft zu Ende. Sie können das Mandat wieder aufnehmen.',
     },
     resume: {
       label: 'Wieder aufnehmen',
@@ -121,9 +121,9 @@ export const mandates: Words['mandates'] = {
       label: 'Widerrufen',
       title: (name) => `${name} endgültig widerrufen?`,
       text:
-        'Ab jetzt wird jede Anfrage abgelehnt (MD-204), und Gateways, die darunter handeln, tun nichts mehr. Was schon ' +
-        'erlaubt war, läuft zu Ende. Das lässt sich nicht zurücknehmen: Wer dasselbe wieder erlauben will, schreibt ein ' +
-        'neues Mandat.',
+        'Ab jetzt wird jede Anfrage abgelehnt (MD-204), und Gateways, die darunter handeln, tun nichts mehr. Was ' +
+        'schon erlaubt war, läuft zu Ende. Das lässt sich nicht zurücknehmen: Wer dasselbe wieder erlauben will, ' +
+        'schreibt ein neues Mandat.',
     },
   },
   flash: {

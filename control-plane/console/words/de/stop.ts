@@ -25,8 +25,8 @@ export const stop: Words['stop'] = {
       : `${count} Mandate sind dadurch ausgesetzt. Darunter wird nichts erlaubt.`,
   resumeTitle: 'Wieder aufnehmen',
   resumeText:
-    'Die Mandate, die dadurch ausgesetzt wurden, sind wieder aktiv, mit den Grenzen, die sie hatten. Was diesen Monat ' +
-    'verbraucht wurde, zählt weiter. Mandate, die Sie einzeln ausgesetzt haben, bleiben ausgesetzt.',
+    'Die Mandate, die dadurch ausgesetzt wurden, sind wieder aktiv, mit den Grenzen, die sie hatten. Was diesen ' +
+    'Monat verbraucht wurde, zählt weiter. Mandate, die Sie einzeln ausgesetzt haben, bleiben ausgesetzt.',
   resumeSubmit: 'Wieder aufnehmen',
   listStopped: 'Diese werden wieder aufgenommen',
   nothingStopped: 'Kein Mandat ist dadurch ausgesetzt: Es gibt nichts wieder aufzunehmen.',

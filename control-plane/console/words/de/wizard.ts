@@ -42,8 +42,8 @@ export const wizard: Words['wizard'] = {
   moreHint: 'Eine je Zeile, etwa payments.create.',
   wildcards: 'Wie Namen und Platzhalter wirken',
   wildcardsText:
-    'Eine Handlungsart besteht aus Wörtern mit Punkten dazwischen: payments.create. Mit .* am Ende gilt sie für alles ' +
-    'darunter: payments.* gilt für payments.create und payments.refund.full, aber nicht für payments selbst. Einen ' +
+    'Eine Handlungsart besteht aus Wörtern mit Punkten dazwischen: payments.create. Mit .* am Ende gilt sie für ' +
+    'alles darunter: payments.* gilt für payments.create und payments.refund.full, aber nicht für payments selbst. Einen ' +
     'anderen Platzhalter gibt es nicht, auch keinen für alles.',
   perAction: 'Höchstens für eine Handlung',
   perMonth: 'Höchstens für alle Handlungen eines Monats',
@@ -71,14 +71,14 @@ export const wizard: Words['wizard'] = {
     didExtra: 'Lassen Sie alles ab # oder ? weg: Nur der did:key selbst wird gebraucht.',
     didType: 'Das ist ein Schlüssel anderer Art. Hier gehen nur Ed25519-Schlüssel; sie beginnen mit did:key:z6Mk.',
     didCharacters:
-      'Er enthält ein Zeichen, das ein did:key nicht haben kann (0, O, I und l gehören dazu). Kopieren Sie ihn noch ' +
-      'einmal.',
+      'Er enthält ein Zeichen, das ein did:key nicht haben kann (0, O, I und l gehören dazu). Kopieren Sie ihn ' +
+      'noch einmal.',
     didLength: (have) => `Ein Ed25519-did:key hat 56 Zeichen; dieser hat ${have}. Kopieren Sie ihn noch einmal.`,
     didKey: 'Dieser Schlüssel steht nicht in seiner einen richtigen Schreibweise. Kopieren Sie ihn noch einmal.',
     scopeEmpty: 'Nennen Sie mindestens eine Handlungsart.',
     scopeEntry: (entry) =>
-      `„${entry}“ ist keine Handlungsart. Nehmen Sie kleine Buchstaben, Ziffern, _ und -, mit Punkten dazwischen, ` +
-      'etwa payments.create oder payments.*',
+      `„${entry}“ ist keine Handlungsart. Nehmen Sie kleine Buchstaben, Ziffern, _ und -, mit Punkten ` +
+      'dazwischen, etwa payments.create oder payments.*',
     scopeMany: (most) => `Höchstens ${most} Handlungsarten.`,
     amountEmpty: 'Geben Sie einen Betrag ein.',
     amount: 'Geben Sie einen Betrag wie 250,00 ein, ohne Zeichen und Leerzeichen.',

@@ -40,8 +40,8 @@ export const wizard = {
   wildcards: 'How names and wildcards work',
   wildcardsText:
     'An action type is words joined by dots: payments.create. With .* at the end it covers everything below: ' +
-    'payments.* covers payments.create and payments.refund.full, but not payments itself. There is no other wildcard, ' +
-    'and none for everything.',
+    'payments.* covers payments.create and payments.refund.full, but not payments itself. There is no other ' +
+    'wildcard, and none for everything.',
   perAction: 'At most for one action',
   perMonth: 'At most for all actions of a month',
   currency: 'Currency',
@@ -72,8 +72,8 @@ export const wizard = {
     didKey: 'This key is not in its one correct spelling. Copy it again.',
     scopeEmpty: 'Name at least one action type.',
     scopeEntry: (entry: string) =>
-      `“${entry}” is no action type. Use small letters, digits, _ and -, joined by dots, such as payments.create or ` +
-      'payments.*',
+      `“${entry}” is no action type. Use small letters, digits, _ and -, joined by dots, such as ` +
+      'payments.create or payments.*',
     scopeMany: (most: number) => `At most ${most} action types.`,
     amountEmpty: 'Enter an amount.',
     amount: 'Enter an amount such as 250.00, without signs or spaces.',
