@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import t from 'tap';
 import { type Browser, type ConsoleFixture, type ConsolePerson, consoleFixture } from './console-fixture.ts';
+import { hiddenFields, unescaped } from './mandate-fixture.ts';
 
 const NEW = '/console/mandates/new';
 const DID = 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK';
@@ -16,26 +17,10 @@ const CONDITIONS = {
   ...{ valid_time: '', max_uses: '50' },
 };
 
-/** What a page carries along, as a browser without scripts would send it back. */
-function hidden(text: string): Record<string, string> {
-  const found = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g);
-  const fields = Array.from(found, ([, name, value]): [string, string] => [name ?? '', unescaped(value ?? '')]);
-  return Object.fromEntries(fields.filter(([name]) => name !== 'csrf' && name !== 'next'));
-}
-
-function unescaped(text: string): string {
-  return text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&amp;', '&');
-}
-
 /** Goes through the steps with what each page carried; returns the last page. */
 async function walk(browser: Browser, steps: readonly Readonly<Record<string, string>>[]) {
   let page = await browser.get(NEW);
-  for (const step of steps) page = await browser.post(NEW, { ...hidden(page.text), ...step });
+  for (const step of steps) page = await browser.post(NEW, { ...hiddenFields(page.text), ...step });
   return page;
 }
 
@@ -58,7 +43,7 @@ t.test(
     t.match(review.text, /ends on 2031-01-31 at 23:00:00 UTC/, 'the end of that day in the zone of the mandate');
     t.notMatch(review.text, /x<b>y/);
     t.same(await sql`select from mandates`, [], 'nothing is saved before the end');
-    const done = await browser.post(NEW, { ...hidden(review.text), go: 'activate' });
+    const done = await browser.post(NEW, { ...hiddenFields(review.text), go: 'activate' });
     t.equal(done.status, 303);
     t.match(done.location, /^\/console\/mandates\/mdt_/);
     const [row] = await sql`
@@ -85,16 +70,16 @@ t.test('a draft allows nothing until it is activated, after its words were read'
   const { sql, person_ } = await start(t);
   const { browser } = person_;
   const review = await walk(browser, REVIEWED);
-  const done = await browser.post(NEW, { ...hidden(review.text), go: 'draft' });
+  const done = await browser.post(NEW, { ...hiddenFields(review.text), go: 'draft' });
   const own = done.location ?? '';
   t.same(await sql`select status from mandates`, [{ status: 'draft' }]);
   const ask = await browser.get(`${own}/activate`);
   t.match(ask.text, /<p class="wording">/);
   await sql`update mandates set per_action = per_action + 1, version = version + 1, digest = 'sha-256:x'`;
-  const stale = await browser.post(`${own}/activate`, hidden(ask.text));
+  const stale = await browser.post(`${own}/activate`, hiddenFields(ask.text));
   t.equal(stale.status, 409, 'the terms changed under the reader');
   t.match(stale.text, /Read it again/);
-  const again = await browser.post(`${own}/activate`, hidden(stale.text));
+  const again = await browser.post(`${own}/activate`, hiddenFields(stale.text));
   t.equal(again.status, 303);
   t.same(await sql`select status from mandates`, [{ status: 'active' }]);
 });
@@ -155,13 +140,13 @@ t.test('going back and forth keeps every answer', async (t) => {
   const { person_ } = await start(t);
   const { browser } = person_;
   const review = await walk(browser, REVIEWED);
-  const limits = await browser.post(NEW, { ...hidden(review.text), go: 'to-limits' });
+  const limits = await browser.post(NEW, { ...hiddenFields(review.text), go: 'to-limits' });
   t.match(limits.text, /value="250\.00"/);
-  const actions = await browser.post(NEW, { ...hidden(limits.text), ...LIMITS, per_action: '300', go: 'back' });
+  const actions = await browser.post(NEW, { ...hiddenFields(limits.text), ...LIMITS, per_action: '300', go: 'back' });
   t.match(actions.text, /payments\.\*\norders\.create<\/textarea>/);
-  const agent = await browser.post(NEW, { ...hidden(actions.text), ...ACTIONS, go: 'back' });
+  const agent = await browser.post(NEW, { ...hiddenFields(actions.text), ...ACTIONS, go: 'back' });
   t.match(agent.text, /value="Purchasing &lt;b&gt;"/);
-  t.equal(hidden(agent.text)['per_action'], '300');
+  t.equal(hiddenFields(agent.text)['per_action'], '300');
 });
 
 t.test('the picker offers what gateways have seen, and what is ticked is in the scope', async (t) => {
@@ -177,9 +162,9 @@ t.test('the picker offers what gateways have seen, and what is ticked is in the 
     instance_id: string;
   };
   const tools = [
-    ['POST:/refunds', 'mapped', { action_type: 'payments.refund' }],
-    ['POST:/orders', 'unmapped', null],
-    ['DELETE:/all', 'blocked', null],
+    ['http.post:/refunds', 'mapped', { action_type: 'payments.refund' }],
+    ['http.post:/orders', 'unmapped', null],
+    ['http.delete:/all', 'blocked', null],
   ] as const;
   for (const [at, [pattern, state, mapping]] of tools.entries()) {
     await fixture.sql`
@@ -190,12 +175,12 @@ t.test('the picker offers what gateways have seen, and what is ticked is in the 
   const page = await walk(browser, [AGENT]);
   t.match(page.text, /name="pick\[payments\.refund\]"/);
   t.match(page.text, /Shop &lt;i&gt;/);
-  t.match(page.text, /would stand for POST:\/orders/);
-  t.notMatch(page.text, /DELETE:\/all/);
+  t.match(page.text, /would stand for http\.post:\/orders/);
+  t.notMatch(page.text, /http\.delete:\/all/);
   const picked = { step: 'actions', go: 'next', 'pick[payments.refund]': 'on', more: 'orders.*' };
-  const limits = await browser.post(NEW, { ...hidden(page.text), ...picked });
-  t.equal(hidden(limits.text)['scope'], 'orders.*\npayments.refund');
-  const back = await browser.post(NEW, { ...hidden(limits.text), ...LIMITS, go: 'back' });
+  const limits = await browser.post(NEW, { ...hiddenFields(page.text), ...picked });
+  t.equal(hiddenFields(limits.text)['scope'], 'orders.*\npayments.refund');
+  const back = await browser.post(NEW, { ...hiddenFields(limits.text), ...LIMITS, go: 'back' });
   t.match(back.text, /name="pick\[payments\.refund\]" value="on" checked/);
 });
 
@@ -203,7 +188,7 @@ t.test('a form that skips steps or names another wording saves nothing', async (
   const { person_, sql } = await start(t);
   const { browser } = person_;
   const review = await walk(browser, REVIEWED);
-  const fields = hidden(review.text);
+  const fields = hiddenFields(review.text);
   const raised = await browser.post(NEW, { ...fields, per_month: '999999', go: 'activate' });
   t.equal(raised.status, 409, 'other terms than those that were read');
   const { scope: _, ...without } = fields;
@@ -217,11 +202,11 @@ t.test('activating asks for a fresh second factor where the last one is old', as
   const { browser, secret } = await fixture.person();
   const review = await walk(browser, REVIEWED);
   await fixture.advance(600);
-  const refused = await browser.post(NEW, { ...hidden(review.text), go: 'activate' });
+  const refused = await browser.post(NEW, { ...hiddenFields(review.text), go: 'activate' });
   t.equal(refused.status, 422);
   t.match(refused.text, /name="factor_code"/);
   const code = await fixture.codeOf(secret);
-  const done = await browser.post(NEW, { ...hidden(refused.text), go: 'activate', factor_code: code });
+  const done = await browser.post(NEW, { ...hiddenFields(refused.text), go: 'activate', factor_code: code });
   t.equal(done.status, 303);
   t.same(await fixture.sql`select status from mandates`, [{ status: 'active' }]);
 });
