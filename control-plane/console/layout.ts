@@ -50,6 +50,7 @@ function inShell(visit: Visit, answer: PageAnswer, shell: ShellFacts): Html {
 <details class="menu"><summary>${icon('person')}<span class="hidden">${words.shell.accountMenu}</span></summary>
 <div class="panel"><p class="label">${session?.email}</p>
 <a class="button plain" href="/console/account">${words.shell.account}</a>
+<a class="button plain danger" href="/console/stop">${words.stop.menu}</a>
 ${preferences(visit)}<hr>${buttonForm(visit, '/console/logout', words.shell.logout, { kind: 'full' })}</div>
 </details></header>
 <nav class="side" aria-label="${words.shell.navigation}">${links}</nav>

@@ -6,6 +6,7 @@ import { passkeyPages } from './pages/passkeys.ts';
 import { preferencePages } from './pages/preferences.ts';
 import { signInPages } from './pages/sign-in.ts';
 import { signUpPages } from './pages/sign-up.ts';
+import { stopPages } from './pages/stop.ts';
 import { unbuiltPages } from './pages/unbuilt.ts';
 import type { ConsoleRoute } from './visit.ts';
 
@@ -18,6 +19,7 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...preferencePages,
   ...overviewPages,
   ...mandatePages,
+  ...stopPages,
   ...keyPages,
   ...unbuiltPages,
 ];

@@ -36,7 +36,9 @@ export function registerMandateVersionRoutes(app: FastifyInstance, deps: RouteDe
   app.post('/admin/mandates/:id/change', async (request) => {
     const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
     const input = readBody(request, mandateChange);
-    const { changes, uncovered } = await deps.commands.command(accountId, (context) => change(context, id, input));
+    const { changes, uncovered } = await deps.commands.command(accountId, (context) =>
+      changeMandate(context, id, input),
+    );
     const [record] = await readMandates(deps.sql, accountId, id);
     if (record === undefined) throw unknownMandate();
     return { ...mandateView(record), changes, uncovered_tools: uncovered };
@@ -63,7 +65,7 @@ interface MandateRow extends Readonly<Record<string, unknown>> {
  * Puts new terms into force: they hold for every decision after this command, and what was allowed before stays as it
  * is. A limit below what is used already allows nothing more.
  */
-async function change(context: CommandContext, id: string, input: MandateChange): Promise<Changed> {
+export async function changeMandate(context: CommandContext, id: string, input: MandateChange): Promise<Changed> {
   const { sql, accountId, now, nowMs } = context;
   const [row] = await sql.unsafe<MandateRow[]>(
     `select ${MANDATE_TERMS_COLUMNS}, status, uses from mandates where account_id = $1 and mandate_id = $2`,
@@ -72,7 +74,7 @@ async function change(context: CommandContext, id: string, input: MandateChange)
   if (row === undefined) throw unknownMandate();
   const before = mandateTerms(row);
   assertChangeable(before, row.status, nowMs, input.version);
-  const after: MandateTerms = { ...newTerms(before, input, nowMs), version: before.version + 1 };
+  const after: MandateTerms = { ...changedTerms(before, input, nowMs), version: before.version + 1 };
   if (after.max_uses !== null && after.max_uses < row.uses) {
     throw invalidFields([{ field: 'max_uses', message: `must be at least ${row.uses}: so often it was used` }]);
   }
@@ -106,7 +108,8 @@ function assertChangeable(terms: MandateTerms, status: MandateStatus, nowMs: num
   }
 }
 
-function newTerms(before: MandateTerms, input: MandateChange, nowMs: number): MandateTerms {
+/** The terms that a change makes of those before; @throws ProblemError 422 naming each field that cannot be. */
+export function changedTerms(before: MandateTerms, input: MandateChange, nowMs: number): MandateTerms {
   const { currency } = before;
   const kept = (minor: number) => new DecimalText(formatMinor(minor, currency));
   const { escalation_threshold: threshold, valid_until, max_uses } = input;
@@ -127,7 +130,11 @@ function newTerms(before: MandateTerms, input: MandateChange, nowMs: number): Ma
 }
 
 /** Tools whose requests are denied from now on, because the new scope does not cover what they are mapped to. */
-async function uncoveredTools(sql: Sql, accountId: string, { mandate_id, scope }: MandateTerms): Promise<string[]> {
+export async function uncoveredTools(
+  sql: Sql,
+  accountId: string,
+  { mandate_id, scope }: MandateTerms,
+): Promise<string[]> {
   const rows = await sql<{ pattern: string; action_type: string }[]>`
     select t.pattern, t.mapping ->> 'action_type' as action_type from tools t
     join gateway_instances i on i.account_id = t.account_id and i.instance_id = t.instance_id
@@ -136,14 +143,15 @@ async function uncoveredTools(sql: Sql, accountId: string, { mandate_id, scope }
   return outside.slice(0, UNCOVERED_MAX).map(({ pattern }) => pattern);
 }
 
-interface Version {
+/** One version of a mandate's terms; `effectiveAt` in Unix milliseconds. */
+export interface MandateVersion {
   readonly terms: MandateTerms;
   readonly digest: string;
   readonly effectiveAt: number;
 }
 
 /** The versions of a mandate, the newest first, and one more than are told. */
-async function readVersions(sql: Sql, accountId: string, id: string): Promise<Version[]> {
+export async function readVersions(sql: Sql, accountId: string, id: string): Promise<MandateVersion[]> {
   const rows = await sql.unsafe<(Readonly<Record<string, unknown>> & { digest: string; effective_at: number })[]>(
     `select ${MANDATE_TERMS_COLUMNS}, digest, effective_at from mandate_versions
      where account_id = $1 and mandate_id = $2 order by version desc limit ${VERSIONS_MAX + 1}`,
@@ -152,7 +160,7 @@ async function readVersions(sql: Sql, accountId: string, id: string): Promise<Ve
   return rows.map((row) => ({ terms: mandateTerms(row), digest: row.digest, effectiveAt: row.effective_at }));
 }
 
-function versionView({ terms, digest, effectiveAt }: Version, before: Version | null) {
+function versionView({ terms, digest, effectiveAt }: MandateVersion, before: MandateVersion | null) {
   return {
     version: terms.version,
     effective_at: new Date(effectiveAt).toISOString(),

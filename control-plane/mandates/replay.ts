@@ -21,24 +21,30 @@ export interface ReplayAsked {
 }
 
 /** What there is of a mandate to replay it by. */
-interface Replayable {
+export interface Replayable {
   readonly terms: MandateTerms;
-  /** The beginning of the mandate's current month, and now. */
+  /** The beginning of the mandate's month before this one, of its current month, and now. */
+  readonly lastMonthBegan: string;
   readonly monthBegan: string;
   readonly now: string;
 }
 
 /** The mandate of a replay; @throws ProblemError 404 */
 export async function replayable(sql: Sql, accountId: string, mandateId: string): Promise<Replayable> {
-  const rows = await sql.unsafe<({ month_began: string; now: string } & Record<string, unknown>)[]>(
+  const rows = await sql.unsafe<
+    ({ last_month_began: string; month_began: string; now: string } & Record<string, unknown>)[]
+  >(
     `select ${MANDATE_TERMS_COLUMNS}, rfc3339(db_clock()) as now,
-       rfc3339(date_trunc('month', db_clock() at time zone time_zone) at time zone time_zone) as month_began
+       rfc3339(date_trunc('month', db_clock() at time zone time_zone) at time zone time_zone) as month_began,
+       rfc3339((date_trunc('month', db_clock() at time zone time_zone) - interval '1 month') at time zone time_zone)
+         as last_month_began
      from mandates where account_id = $1 and mandate_id = $2`,
     [accountId, mandateId],
   );
   const row = rows[0];
   if (row === undefined) throw new ProblemError('not_found', 'There is no such mandate.');
-  return { terms: mandateTerms(row), monthBegan: row.month_began, now: row.now };
+  const { last_month_began: lastMonthBegan, month_began: monthBegan, now } = row;
+  return { terms: mandateTerms(row), lastMonthBegan, monthBegan, now };
 }
 
 /**

@@ -23,7 +23,7 @@ const STEPS = {
   resume: 'mandate.resumed',
   revoke: 'mandate.revoked',
 } as const satisfies Record<string, EvidenceKind>;
-type Step = keyof typeof STEPS;
+export type MandateStep = keyof typeof STEPS;
 
 /** The routes of mandates: create, read, and the principal's moves between their states. */
 export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -44,18 +44,23 @@ export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependenc
     const id = await deps.commands.command(accountId, (context) => createMandate(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
-  for (const step of Object.keys(STEPS) as Step[]) {
+  for (const step of Object.keys(STEPS) as MandateStep[]) {
     app.post(`/admin/mandates/:id/${step}`, async (request) => {
       const given = readBody(request, stepInput);
       const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
-      await deps.commands.command(accountId, (context) => move(context, id, step, given));
+      await deps.commands.command(accountId, (context) => moveMandate(context, id, step, given));
       return one(accountId, id);
     });
   }
 }
 
-/** The database reads every zone's file for this view: too long for an account's lock, and it never changes. */
-async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
+/**
+ * Checks a zone before a command; the database reads every zone's file for it: too long for an account's lock, and it
+ * never changes.
+ *
+ * @throws ProblemError 422 naming `time_zone`
+ */
+export async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
   if (zone === 'UTC') return;
   const known = await sql`select from pg_timezone_names where name = ${zone}`;
   if (known.length === 0)
@@ -91,7 +96,17 @@ export async function createMandate(context: CommandContext, custody: Custody, i
   return terms.mandate_id;
 }
 
-async function move(context: CommandContext, id: string, step: Step, given: StepInput): Promise<void> {
+/**
+ * Moves a mandate between its states.
+ *
+ * @throws ProblemError 404, 409 where the step does not lead on from its state or the wording is another
+ */
+export async function moveMandate(
+  context: CommandContext,
+  id: string,
+  step: MandateStep,
+  given: StepInput,
+): Promise<void> {
   const rows = await context.sql.unsafe<({ status: MandateStatus } & Record<string, unknown>)[]>(
     `select ${MANDATE_TERMS_COLUMNS}, status from mandates where account_id = $1 and mandate_id = $2`,
     [context.accountId, id],

@@ -44,8 +44,8 @@ async function found({ sql, booking: { sandboxAccountId } }: RouteDependencies, 
 }
 
 /** What the agent may do, signed: for whoever is shown it (contract §9). */
-function credentialOf(
-  { signing, issuer }: RouteDependencies,
+export function credentialOf(
+  { signing, issuer }: Pick<RouteDependencies, 'signing' | 'issuer'>,
   accountId: string,
   { terms, read_at: issuedAtMs }: MandateRecord,
 ): Promise<string> {

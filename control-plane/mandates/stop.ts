@@ -2,12 +2,16 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { ProblemError } from '../../core/errors.ts';
 import { accountOf } from '../admin/session.ts';
+import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody } from '../http/request.ts';
 import { reasonText } from './input.ts';
 
 const stopBody = z.strictObject({ reason: reasonText.optional() });
+
+/** Mandates that are told by name. */
+const NAMED_MAX = 1_000;
 
 const STOP = {
   kind: 'mandate.suspended',
@@ -30,8 +34,8 @@ interface Moved {
 /** The account's stop: one command suspends every active mandate, another resumes those that it suspended. */
 export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   for (const [path, run] of [
-    ['/admin/account/stop', stop],
-    ['/admin/account/resume', resume],
+    ['/admin/account/stop', stopAccount],
+    ['/admin/account/resume', resumeAccount],
   ] as const) {
     app.post(path, async (request) => {
       const { reason = null } = readBody(request, stopBody);
@@ -41,7 +45,8 @@ export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies
   }
 }
 
-async function stop(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
+/** Suspends every active mandate of the account; @throws ProblemError 409 where there is none. */
+export async function stopAccount(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
   const { sql, accountId, now } = context;
   const moved = await sql<Moved[]>`
     update mandates set status = 'suspended', stopped = true, changed_at = ${now}
@@ -50,7 +55,8 @@ async function stop(context: CommandContext, reason: string | null): Promise<rea
   return recorded(context, STOP, moved, reason);
 }
 
-async function resume(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
+/** Resumes the mandates that a stop suspended; @throws ProblemError 409 where there is none. */
+export async function resumeAccount(context: CommandContext, reason: string | null): Promise<readonly Moved[]> {
   const { sql, accountId, now } = context;
   const moved = await sql<Moved[]>`
     update mandates set status = 'active', stopped = false, changed_at = ${now}
@@ -58,6 +64,23 @@ async function resume(context: CommandContext, reason: string | null): Promise<r
       and (valid_until is null or valid_until > ${now})
     returning mandate_id, name, version, digest`;
   return recorded(context, RESUME, moved, reason);
+}
+
+/** What a stop of the account would suspend, and what one did: the names of mandates. */
+export interface StopView {
+  readonly active: readonly string[];
+  readonly stopped: readonly string[];
+}
+
+/** Whether the account is stopped, and whom a stop would hit. */
+export async function readStop(sql: Sql, accountId: string): Promise<StopView> {
+  const rows = await sql<{ name: string; stopped: boolean }[]>`
+    select name, stopped from mandates
+    where account_id = ${accountId} and (status = 'active' or (status = 'suspended' and stopped))
+      and (valid_until is null or valid_until > db_clock())
+    order by name limit ${NAMED_MAX}`;
+  const names = (stopped: boolean) => rows.filter((row) => row.stopped === stopped).map(({ name }) => name);
+  return { active: names(false), stopped: names(true) };
 }
 
 /** An entry each, as if every mandate had been moved by itself; `all` says that it was not. */

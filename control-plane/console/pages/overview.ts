@@ -1,6 +1,7 @@
 import { type Html, html } from '../html.ts';
 import { buttonLink, card, column, heading } from '../parts/page-parts.ts';
 import { type Answer, get, page, type SignedInVisit } from '../visit.ts';
+import { stopNotice } from './stop.ts';
 
 /** The page after the sign-in. */
 export const overviewPages = [get('/', overview)];
@@ -23,8 +24,10 @@ async function overview(visit: SignedInVisit): Promise<Answer> {
         and expires_at > db_clock()) as pending`;
   const progress = row ?? { mandates: false, gateways: false, decisions: false, pending: 0 };
   const complete = progress.mandates && progress.gateways && progress.decisions;
+  const stopLink = html`<a class="button danger" href="/console/stop">${words.stop.menu}</a>`;
   const body = column(
-    heading(words.overview.title, words.overview.lead),
+    heading(words.overview.title, words.overview.lead, stopLink),
+    await stopNotice(visit),
     complete ? null : firstSteps(visit, progress),
     waiting(visit, Number(progress.pending)),
   );

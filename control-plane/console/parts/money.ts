@@ -1,3 +1,4 @@
+import { MINOR_DIGITS } from '../../../core/iso-4217.ts';
 import { formatMinor } from '../../../core/money.ts';
 import type { Language } from '../words.ts';
 
@@ -8,4 +9,9 @@ export function money(language: Language, minor: number, currency: string): stri
   const grouped = whole.replaceAll(/\B(?=(?:\d{3})+$)/g, group);
   const number = decimals === undefined ? grouped : `${grouped}${point}${decimals}`;
   return `${number}\u00a0${currency}`;
+}
+
+/** Minor units of an amount that `decimalOf` made: exact for the whole range that an amount may have. */
+export function minorOf(major: number, currency: string): number {
+  return Math.round(major * 10 ** (MINOR_DIGITS.get(currency) ?? 0));
 }

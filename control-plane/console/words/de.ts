@@ -4,7 +4,9 @@ import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
 import { overview } from './de/overview.ts';
 import { shell } from './de/shell.ts';
+import { stop } from './de/stop.ts';
+import { wizard } from './de/wizard.ts';
 import type { Words } from './en.ts';
 
 /** All words of the console in German. */
-export const de: Words = { shell, errors, accounts, overview, mandates, keys };
+export const de: Words = { shell, errors, accounts, overview, mandates, wizard, stop, keys };

@@ -3,6 +3,7 @@ import { CONSOLE_ROUTES } from '../../../control-plane/console/routes.ts';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
 import { type ConsoleFixture, type ConsolePerson, consoleFixture } from './console-fixture.ts';
+import { hiddenFields } from './mandate-fixture.ts';
 
 /** An object of `owner` for each route that names one, by its path; a new page of an object adds its line here. */
 async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise<Readonly<Record<string, string>>> {
@@ -20,12 +21,37 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
       db_clock())`;
   const [session] = await sql<{ session_id: string }[]>`
     select session_id from sessions where account_id = ${owner.accountId} and kind = 'console' limit 1`;
+  const another = async (changes: object) =>
+    textAt(await fixture.send('POST', '/admin/mandates', cli.token, { ...MANDATE, ...changes }), 'mandate_id');
+  const suspended = await another({});
+  await fixture.send('POST', `/admin/mandates/${suspended}/suspend`, cli.token, {});
   return {
     '/mandates/:id': textAt(made, 'mandate_id'),
+    '/mandates/:id/versions': textAt(made, 'mandate_id'),
+    '/mandates/:id/credential': textAt(made, 'mandate_id'),
+    '/mandates/:id/edit': await another({}),
+    '/mandates/:id/activate': await another({ activate: false }),
+    '/mandates/:id/suspend': await another({}),
+    '/mandates/:id/resume': suspended,
+    '/mandates/:id/revoke': await another({}),
     '/keys/:id/revoke': textAt(key, 'key_id'),
     '/passkeys/:id/remove': passkey,
     '/account/sessions/:id/revoke': session?.session_id ?? '',
   };
+}
+
+/** What a form that needs more than its button is sent with. */
+async function formsOf({ browser }: ConsolePerson, objects: Readonly<Record<string, string>>) {
+  const change = {
+    ...{ scope: 'orders.create', per_action: '50.00', per_month: '100.00', threshold: '', version: '1' },
+    ...{ counterparties: '', valid_day: '', valid_time: '', max_uses: '' },
+  };
+  await browser.get('/console');
+  const diff = await browser.post(`/console/mandates/${objects['/mandates/:id/edit']}/edit`, change);
+  const forms: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    '/mandates/:id/edit': { ...hiddenFields(diff.text), go: 'save' },
+  };
+  return forms;
 }
 
 t.test('what belongs to somebody else does not exist, on any page', async (t) => {
@@ -33,6 +59,7 @@ t.test('what belongs to somebody else does not exist, on any page', async (t) =>
   const [anna, bert] = [await fixture.person(), await fixture.person()];
   const objects = await objectsOf(fixture, anna);
   const routes = CONSOLE_ROUTES.filter(({ path }) => path.includes(':'));
+  const fields = await formsOf(anna, objects);
   await bert.browser.get('/console');
   const count = async () => (await fixture.sql`select from evidence where account_id = ${anna.accountId}`).length;
   const before = await count();
@@ -53,7 +80,7 @@ t.test('what belongs to somebody else does not exist, on any page', async (t) =>
   await anna.browser.get('/console');
   for (const { path } of routes.filter((route) => route.method === 'POST')) {
     const url = `/console${path.replace(':id', objects[path] ?? '')}`;
-    t.equal((await anna.browser.post(url, {})).status, 303, `${url}: its owner may`);
+    t.equal((await anna.browser.post(url, fields[path] ?? {})).status, 303, `${url}: its owner may`);
     await anna.browser.get('/console');
   }
 });

@@ -43,4 +43,95 @@ export const mandates: Words['mandates'] = {
   emptyText:
     'Ein Mandat sagt, was ein Agent darf: welche Handlungen, bis zu welchem Betrag je Handlung und je Monat, mit ' +
     'wem, und über welchem Betrag Sie gefragt werden. Ohne Mandat ist nichts erlaubt.',
+  unknown: (amount) => `${amount} noch ungewiss`,
+  unknownHint: 'Ungewiss: eine Handlung, deren Ausgang uns niemand gemeldet hat. Sie zählt, bis jemand sie klärt.',
+  over: (amount) => `${amount} über der Grenze: Bis der Monat neu beginnt, wird nichts erlaubt.`,
+  resetsIn: (moment, zone) => `Beginnt neu am ${moment} (${zone}).`,
+  chartAllowed: (currency) => `Erlaubt je Tag, letzte 30 Tage, ${currency}`,
+  chartCounts: 'Entscheidungen je Tag, letzte 30 Tage',
+  day: 'Tag',
+  amount: 'Betrag',
+  uncounted: 'Die neuesten Entscheidungen werden noch gezählt.',
+  decisions: 'Letzte Entscheidungen',
+  decisionsNone: 'Unter diesem Mandat wurde noch nichts angefragt.',
+  decisionsAll: 'Alle',
+  when: 'Wann',
+  decision: 'Entscheidung',
+  action: 'Handlung',
+  why: 'Warum',
+  within: 'Innerhalb der Grenzen',
+  verdicts: {
+    allow: 'Erlaubt',
+    deny: 'Abgelehnt',
+    escalate: 'Sie wurden gefragt',
+    not_asked: 'Nicht noch einmal gefragt',
+  },
+  versions: 'Fassungen',
+  versionsLead: 'Jede Fassung, die je galt. Jede Entscheidung nennt die, unter der sie fiel.',
+  versionOf: (version) => `Fassung ${version}`,
+  versionFirst: 'Die erste',
+  since: 'Gilt seit',
+  changes: 'Was sich änderte',
+  digest: 'Prüfsumme',
+  credential: 'Nachweis herunterladen',
+  credentialLead:
+    'Von diesem Dienst unterschrieben: was der Agent darf. Für alle, denen der Agent ihn zeigt; er gilt einen Tag, ' +
+    'danach laden Sie ihn neu herunter.',
+  credentialNone: 'Einen Nachweis gibt es nur, solange das Mandat aktiv ist.',
+  edit: 'Grenzen ändern',
+  words: 'In einfachen Sätzen',
+  fingerprint: 'Fingerabdruck dieses Wortlauts (SHA-256)',
+  reason: 'Warum',
+  reasonHint: 'Wird bei den Nachweisen aufbewahrt. Darf leer bleiben.',
+  reasonProblem: 'Höchstens 500 Zeichen in einer Zeile.',
+  confirmed: 'Bestätigen',
+  factorProblem: 'Geben Sie einen frischen Code ein: Dafür braucht es Ihren zweiten Faktor.',
+  wordingChanged:
+    'Das Mandat hat sich geändert, seit Sie es gelesen haben. Lesen Sie es noch einmal, dann bestätigen Sie.',
+  notNow: (status) => `Dieses Mandat ist jetzt „${status}“; von dort führt dieser Schritt nicht weiter.`,
+  affected: {
+    gateways: (names) => `Gateways, die darunter handeln: ${names}.`,
+    gatewaysNone: 'Kein Gateway handelt darunter.',
+    pending: (count) =>
+      count === 1 ? 'Eine Anfrage wartet auf Ihre Antwort.' : `${count} Anfragen warten auf Ihre Antwort.`,
+    pendingNone: 'Keine Anfrage wartet auf Ihre Antwort.',
+    reserved: (amount) => `${amount} sind für Handlungen reserviert, die gerade laufen.`,
+    reservedNone: 'Keine Handlung läuft gerade.',
+  },
+  affectedTitle: 'Worum es geht',
+  steps: {
+    activate: {
+      label: 'Aktivieren',
+      title: (name) => `${name} aktivieren?`,
+      text: 'Ab jetzt darf der Agent, was hier steht. Sie können das Mandat jederzeit aussetzen oder widerrufen.',
+    },
+    suspend: {
+      label: 'Aussetzen',
+      title: (name) => `${name} aussetzen?`,
+      text:
+        'Ab jetzt wird jede Anfrage abgelehnt (MD-203), auch eine, die Sie genehmigt haben und die noch nicht ' +
+        'gestellt wurde. Was schon erlaubt war, läuft zu Ende. Sie können das Mandat wieder aufnehmen.',
+    },
+    resume: {
+      label: 'Wieder aufnehmen',
+      title: (name) => `${name} wieder aufnehmen?`,
+      text: 'Der Agent darf ab jetzt wieder handeln. Was er diesen Monat verbraucht hat, zählt weiter.',
+    },
+    revoke: {
+      label: 'Widerrufen',
+      title: (name) => `${name} endgültig widerrufen?`,
+      text:
+        'Ab jetzt wird jede Anfrage abgelehnt (MD-204), und Gateways, die darunter handeln, tun nichts mehr. Was ' +
+        'schon erlaubt war, läuft zu Ende. Das lässt sich nicht zurücknehmen: Wer dasselbe wieder erlauben will, ' +
+        'schreibt ein neues Mandat.',
+    },
+  },
+  flash: {
+    created: 'Der Entwurf ist gespeichert. Er erlaubt nichts, bis Sie ihn aktivieren.',
+    activated: 'Das Mandat ist aktiv.',
+    suspended: 'Das Mandat ist ausgesetzt. Darunter wird nichts erlaubt.',
+    resumed: 'Das Mandat ist wieder aktiv.',
+    revoked: 'Das Mandat ist widerrufen.',
+    changed: 'Die neue Fassung gilt.',
+  },
 };

@@ -42,4 +42,93 @@ export const mandates = {
   emptyText:
     'A mandate says what one agent may do: which actions, up to which amount for each and for a month, with whom, ' +
     'and above which amount you are asked. Without one, nothing is allowed.',
+  unknown: (amount: string) => `${amount} not known yet`,
+  unknownHint: 'Not known yet: an action whose outcome nobody told us. It counts until somebody settles it.',
+  over: (amount: string) => `${amount} more than the limit: nothing is allowed until the month begins anew.`,
+  resetsIn: (moment: string, zone: string) => `Begins anew on ${moment} (${zone}).`,
+  chartAllowed: (currency: string) => `Allowed by day, last 30 days, ${currency}`,
+  chartCounts: 'Decisions by day, last 30 days',
+  day: 'Day',
+  amount: 'Amount',
+  uncounted: 'The newest decisions are still being counted.',
+  decisions: 'Recent decisions',
+  decisionsNone: 'Nothing was asked for under this mandate yet.',
+  decisionsAll: 'All of them',
+  when: 'When',
+  decision: 'Decision',
+  action: 'Action',
+  why: 'Why',
+  within: 'Within the limits',
+  verdicts: {
+    allow: 'Allowed',
+    deny: 'Denied',
+    escalate: 'Asked you',
+    not_asked: 'Not asked again',
+  },
+  versions: 'Versions',
+  versionsLead: 'Every version that was ever in force. Each decision names the one it was made under.',
+  versionOf: (version: number) => `Version ${version}`,
+  versionFirst: 'The first one',
+  since: 'In force since',
+  changes: 'What changed',
+  digest: 'Digest',
+  credential: 'Download the credential',
+  credentialLead:
+    'Signed by this service: what the agent may do. For whoever the agent shows it to; it is valid for a day, then ' +
+    'download it again.',
+  credentialNone: 'There is a credential only while the mandate is active.',
+  edit: 'Change the limits',
+  words: 'In plain sentences',
+  fingerprint: 'Fingerprint of this wording (SHA-256)',
+  reason: 'Why',
+  reasonHint: 'Kept in the evidence. May be left empty.',
+  reasonProblem: 'At most 500 characters, on one line.',
+  confirmed: 'Confirm',
+  factorProblem: 'Enter a fresh code: this needs your second factor.',
+  wordingChanged: 'The mandate has changed since you read it. Read it again, then confirm.',
+  notNow: (status: string) => `This mandate is “${status}” now; this step does not lead on from there.`,
+  affected: {
+    gateways: (names: string) => `Gateways that act under it: ${names}.`,
+    gatewaysNone: 'No gateway acts under it.',
+    pending: (count: number) =>
+      count === 1 ? 'One request waits for your answer.' : `${count} requests wait for your answer.`,
+    pendingNone: 'No request waits for your answer.',
+    reserved: (amount: string) => `${amount} is reserved for actions that are under way.`,
+    reservedNone: 'No action is under way.',
+  },
+  affectedTitle: 'What this is about',
+  steps: {
+    activate: {
+      label: 'Activate',
+      title: (name: string) => `Activate ${name}?`,
+      text: 'From now on the agent may do what stands here. You can suspend or revoke it at any moment.',
+    },
+    suspend: {
+      label: 'Suspend',
+      title: (name: string) => `Suspend ${name}?`,
+      text:
+        'From now on every request is denied (MD-203), also one that you have approved and that was not made yet. ' +
+        'What was already allowed goes on to its end. You can resume it.',
+    },
+    resume: {
+      label: 'Resume',
+      title: (name: string) => `Resume ${name}?`,
+      text: 'The agent may act again from now on. What it used this month still counts.',
+    },
+    revoke: {
+      label: 'Revoke',
+      title: (name: string) => `Revoke ${name} for good?`,
+      text:
+        'From now on every request is denied (MD-204), and gateways that act under it do nothing any more. What was ' +
+        'already allowed goes on to its end. This cannot be undone: to allow the same again, write a new mandate.',
+    },
+  },
+  flash: {
+    created: 'The draft is saved. It allows nothing until you activate it.',
+    activated: 'The mandate is active.',
+    suspended: 'The mandate is suspended. Nothing is allowed under it.',
+    resumed: 'The mandate is active again.',
+    revoked: 'The mandate is revoked.',
+    changed: 'The new version is in force.',
+  },
 };
