@@ -26,6 +26,7 @@ const PARTS: ControlPlaneParts = {
         rateLimited: (rateClass) => metrics.rateLimited(rateClass),
         internalSecretHash: config.internalSecret === null ? null : secretHash(config.internalSecret),
         keyUses,
+        approvalFactorMs: config.approvalFactorMs,
         escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
       },
       allRoutes(signing),

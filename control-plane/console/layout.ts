@@ -3,7 +3,7 @@ import { attributes, type Fragment, type Html, html } from './html.ts';
 import { buttonForm } from './parts/form-parts.ts';
 import { type IconName, icon } from './parts/icon.ts';
 import { notice } from './parts/page-parts.ts';
-import { CONSOLE_PREFIX } from './paths.ts';
+import { APPROVALS_PATH, CONSOLE_PREFIX } from './paths.ts';
 import type { PageAnswer, Section, Theme, Visit } from './visit.ts';
 import { LANGUAGES, type Language } from './words.ts';
 
@@ -15,7 +15,7 @@ export interface ShellFacts {
 /** The navigation: where each entry leads, in its order. */
 const ENTRIES: readonly (readonly [section: Exclude<Section, 'account'>, path: string])[] = [
   ['overview', CONSOLE_PREFIX],
-  ['approvals', '/console/approvals'],
+  ['approvals', APPROVALS_PATH],
   ['mandates', '/console/mandates'],
   ['gateways', '/console/gateways'],
   ['keys', '/console/keys'],
@@ -35,9 +35,14 @@ export function renderPage(visit: Visit, answer: PageAnswer, shell: ShellFacts |
 <meta name="color-scheme" content="${theme ?? 'light dark'}">
 <title>${answer.title} · ${words.shell.product}</title>
 <link rel="icon" type="image/svg+xml" href="${ICON_PATH}"><link rel="stylesheet" href="${STYLE_PATH}">
-${scripts.map((path) => html`<script src="${path}" defer></script>`)}</head>
+${scripts.map((path) => html`<script src="${path}" defer></script>`)}${refresh(answer)}</head>
 <body><a class="skip" href="#content">${words.shell.skip}</a>${framed}</body></html>
 `.toString();
+}
+
+function refresh({ refreshSeconds }: PageAnswer): Fragment {
+  if (refreshSeconds === null) return null;
+  return html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`;
 }
 
 function inShell(visit: Visit, answer: PageAnswer, shell: ShellFacts): Html {

@@ -1,4 +1,5 @@
 import { accountPages } from './pages/account.ts';
+import { approvalPages } from './pages/approvals.ts';
 import { keyPages } from './pages/keys.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
@@ -19,5 +20,6 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...overviewPages,
   ...mandatePages,
   ...keyPages,
+  ...approvalPages,
   ...unbuiltPages,
 ];

@@ -1,4 +1,5 @@
 import { accounts } from './de/accounts.ts';
+import { approvals } from './de/approvals.ts';
 import { errors } from './de/errors.ts';
 import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
@@ -7,4 +8,4 @@ import { shell } from './de/shell.ts';
 import type { Words } from './en.ts';
 
 /** All words of the console in German. */
-export const de: Words = { shell, errors, accounts, overview, mandates, keys };
+export const de: Words = { shell, errors, accounts, overview, mandates, keys, approvals };

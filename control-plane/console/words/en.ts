@@ -1,4 +1,5 @@
 import { accounts } from './en/accounts.ts';
+import { approvals } from './en/approvals.ts';
 import { errors } from './en/errors.ts';
 import { keys } from './en/keys.ts';
 import { mandates } from './en/mandates.ts';
@@ -7,5 +8,5 @@ import { shell } from './en/shell.ts';
 import type { Translated } from './translated.ts';
 
 /** All words of the console in English, by noun; every other language has the same. */
-export const en = { shell, errors, accounts, overview, mandates, keys } as const;
+export const en = { shell, errors, accounts, overview, mandates, keys, approvals } as const;
 export type Words = Translated<typeof en>;
