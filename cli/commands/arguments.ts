@@ -8,7 +8,6 @@ const NOUNS: Partial<Record<TypeIdPrefix, string>> = {
   key: 'API key',
   whk: 'webhook',
   dlv: 'delivery',
-  rcp: 'receipt',
 };
 
 /**

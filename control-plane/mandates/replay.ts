@@ -7,8 +7,8 @@ import { ReplaySummary } from '../../core/replay-summary.ts';
 import type { Sql } from '../db/client.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
 
-/** Entries that are looked at a time: what a replay holds in memory. */
-const PAGE_ENTRIES = 1_000;
+/** Entries that are looked at a time: what a replay holds, and how long (some ms) it keeps decisions waiting. */
+const PAGE_ENTRIES = 256;
 
 /** What is replayed; times are RFC 3339 UTC, `to` itself not included, null: this month, until now. */
 export interface ReplayAsked {

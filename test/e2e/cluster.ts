@@ -17,7 +17,10 @@ type TestContext = Parameters<typeof createDatabase>[0];
 export interface Cluster {
   readonly sql: Sql;
   readonly controlPlanes: readonly StartedProcess[];
+  /** Where the proxy is now. */
   readonly proxyUrl: string;
+  /** Kills the proxy with its workers, and starts it anew. */
+  killProxy(): Promise<void>;
   /** How often each reference reached the target: the ledger that is judged by. */
   readonly ledger: Map<string, number>;
   startControlPlane(index: number): Promise<StartedProcess>;
@@ -55,42 +58,58 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
     return started;
   };
   const controlPlanes = await Promise.all([startControlPlane(0), startControlPlane(1)]);
-  const proxy = await startProcess('proxy/main', {
-    ...SHARED,
-    ...secrets,
-    MANDATE_PROXY_WORKERS: '2',
-    MANDATE_CONTROL_PLANES: sockets.map((socket) => `unix:${socket}`).join(','),
-    MANDATE_CONTROL_URL: controlPlanes[0]!.at['admin'],
-    MANDATE_PROXY_PORT: '0',
-    MANDATE_PROXY_METRICS_PORT: '0',
-  });
-  t.teardown(() => ended(proxy));
-  const proxyUrl = proxy.at['proxy'] ?? '';
+  const startProxy = async (): Promise<StartedProcess> => {
+    const started = await startProcess('proxy/main', {
+      ...SHARED,
+      ...secrets,
+      MANDATE_PROXY_WORKERS: '2',
+      MANDATE_CONTROL_PLANES: sockets.map((socket) => `unix:${socket}`).join(','),
+      MANDATE_CONTROL_URL: controlPlanes[0]!.at['admin'],
+      MANDATE_PROXY_PORT: '0',
+      MANDATE_PROXY_METRICS_PORT: '0',
+    });
+    t.teardown(() => ended(started));
+    return started;
+  };
+  let proxy = await startProxy();
+  const proxyUrl = (): string => proxy.at['proxy'] ?? '';
+  const killProxy = async (): Promise<void> => {
+    await ended(proxy, 'SIGKILL');
+    proxy = await startProxy();
+  };
   const agent = new Agent({ keepAlive: true, maxSockets: 128 });
   t.teardown(async () => agent.destroy());
   const seed: Cluster['seed'] = async (limits, instances) => {
     const [account] = await seedAccounts(sql, 1, target.url, limits);
     return [account!, ...(await seedInstances(sql, account!, instances - 1))];
   };
-  const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl, token, reference);
-  const signIn: Cluster['signIn'] = async (accountId) => {
-    const token = newSecretToken('ses');
-    const id = newTypeId('ses', Date.now());
-    await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
-      values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
-        db_clock() + interval '1 hour')`;
-    await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
-      values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
-    const base = controlPlanes[1]!.at['admin'] ?? '';
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const post = async (path: string): Promise<number> => {
-      const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: '{}' });
-      await response.arrayBuffer();
-      return response.status;
-    };
-    return { post };
+  const pay = (token: string, reference: string): Promise<number> => payment(agent, proxyUrl(), token, reference);
+  const signIn: Cluster['signIn'] = (accountId) => session(sql, controlPlanes[1]!.at['admin'] ?? '', accountId);
+  const { ledger } = target;
+  return {
+    ...{ sql, controlPlanes, ledger, startControlPlane, killProxy, seed, pay, signIn },
+    get proxyUrl() {
+      return proxyUrl();
+    },
   };
-  return { sql, controlPlanes, proxyUrl, ledger: target.ledger, startControlPlane, seed, pay, signIn };
+}
+
+/** A person's session, as if somebody had signed in. */
+async function session(sql: Sql, base: string, accountId: string): ReturnType<Cluster['signIn']> {
+  const token = newSecretToken('ses');
+  const id = newTypeId('ses', Date.now());
+  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
+    values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
+      db_clock() + interval '1 hour')`;
+  await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
+    values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = async (path: string): Promise<number> => {
+    const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: '{}' });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  return { post };
 }
 
 async function startTarget(t: TestContext) {

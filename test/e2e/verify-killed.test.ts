@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { StartedProcess } from '../../bench/processes.ts';
 import { type SeededAccount, type SeededKey, seedKey } from '../../bench/seed.ts';
 import { contextDigest } from '../../core/action.ts';
 import { formatDidKey } from '../../core/did-key.ts';
@@ -62,9 +63,21 @@ async function post(cluster: Cluster, path: string, { apiKey }: SeededKey, body:
   }
 }
 
-t.test('a control plane killed in the middle lets no presentation be used twice and loses no budget', async (t) => {
+/** Kills one process for good and starts another in its place. */
+const KILLS: readonly [who: string, kill: (cluster: Cluster) => Promise<void>][] = [
+  ['a control plane', (cluster) => killControlPlane(cluster, 0)],
+  ['the other control plane', (cluster) => killControlPlane(cluster, 1)],
+  ['the proxy with its workers', (cluster) => cluster.killProxy()],
+];
+
+async function killControlPlane(cluster: Cluster, victim: number): Promise<void> {
+  await ended(cluster.controlPlanes[victim]!, 'SIGKILL');
+  (cluster.controlPlanes as StartedProcess[])[victim] = await cluster.startControlPlane(victim);
+}
+
+t.test('a process killed in the middle lets no presentation be used twice and loses no budget', async (t) => {
   const cluster = await startCluster(t);
-  for (let run = 0; run < 3; run++) {
+  for (const [who, kill] of KILLS) {
     const party = await seedParty(cluster);
     const presentations = Array.from({ length: 3 * ROOM }, () => present(party));
     const allowed = new Map<number, string>();
@@ -79,17 +92,15 @@ t.test('a control plane killed in the middle lets no presentation be used twice 
       }
     };
     const verifying = Promise.all(Array.from({ length: CLIENTS }, client));
-    const victim = run % 2;
     while (allowed.size < ROOM / 5) await new Promise((resolve) => setImmediate(resolve));
-    await ended(cluster.controlPlanes[victim]!, 'SIGKILL');
+    await kill(cluster);
     await verifying;
-    (cluster.controlPlanes as unknown as unknown[])[victim] = await cluster.startControlPlane(victim);
 
     const { accountId, mandateId } = party.account;
     const [books] = await cluster.sql<{ held: number; used: number }[]>`
       select (select count(*) from authorisations where account_id = ${accountId})::integer as held,
         (select (reserved + booked)::bigint from mandate_months where mandate_id = ${mandateId}) as used`;
-    t.ok(allowed.size >= ROOM / 5 && allowed.size <= ROOM, `run ${run}: ${allowed.size} allows were answered`);
+    t.ok(allowed.size >= ROOM / 5 && allowed.size <= ROOM, `${who}: ${allowed.size} allows were answered`);
     t.ok(books!.held >= allowed.size && books!.held <= ROOM, `and ${books!.held} are in the books`);
     t.equal(books!.used, books!.held * 100, 'the month counts exactly what is in the books');
     t.equal(new Set(allowed.values()).size, allowed.size, 'no consumption token was given twice');
