@@ -49,7 +49,7 @@ function inShell(visit: Visit, answer: PageAnswer, shell: ShellFacts): Html {
   const { words, session } = visit;
   const links = navigation(visit, answer.section, shell);
   return html`<div class="shell"><header class="top">
-<details class="menu pages"><summary>${icon('menu')}<span>${words.shell.menu}</span></summary>
+<details class="menu pages"><summary>${icon('menu')}<span>${words.shell.menu}</span>${count(visit, shell)}</summary>
 <nav class="panel" aria-label="${words.shell.navigation}">${links}</nav></details>
 <a class="brand" href="${CONSOLE_PREFIX}">${icon('brand')}<span>${words.shell.product}</span></a>
 <details class="menu"><summary>${icon('person')}<span class="hidden">${words.shell.accountMenu}</span></summary>
@@ -68,18 +68,22 @@ function entrance(visit: Visit, answer: PageAnswer): Html {
 <footer>${preferences(visit)}</footer></div>`;
 }
 
-function navigation({ words }: Visit, section: Section | null, shell: ShellFacts): Html {
+function navigation(visit: Visit, section: Section | null, shell: ShellFacts): Html {
+  const { words } = visit;
   const items = ENTRIES.map(([name, path]) => {
     const current = name === section ? 'page' : null;
-    const count =
-      name === 'approvals' && shell.pendingApprovals > 0
-        ? html`<span class="count">${shell.pendingApprovals}<span class="hidden"> ${words.shell.waiting}</span></span>`
-        : null;
     const given = attributes({ href: path, 'aria-current': current });
     const label = html`<span>${words.shell.sections[name]}</span>`;
-    return html`<li><a ${given}>${icon(name satisfies IconName)}${label}${count}</a></li>`;
+    const number = name === 'approvals' ? count(visit, shell) : null;
+    return html`<li><a ${given}>${icon(name satisfies IconName)}${label}${number}</a></li>`;
   });
   return html`<ul class="nav">${items}</ul>`;
+}
+
+/** How many approvals wait; on a phone it stands at the menu as well, which hides the entry. */
+function count({ words }: Visit, { pendingApprovals }: ShellFacts): Fragment {
+  if (pendingApprovals === 0) return null;
+  return html`<span class="count">${pendingApprovals}<span class="hidden"> ${words.shell.waiting}</span></span>`;
 }
 
 /** Language and theme: one button each, so that they need no script. */

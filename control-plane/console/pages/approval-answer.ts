@@ -50,7 +50,7 @@ export async function answer(visit: SignedInVisit): Promise<Answer> {
     : await reject(deps.commands, session.accountId, given);
   if (!settlement.taken) return await lost(visit, await existing(visit, id));
   deps.escalationChanged?.(session.accountId, id);
-  return seeOther(`${APPROVALS_PATH}/${id}`, yes ? 'approvals.approved' : 'approvals.rejected');
+  return seeOther(`${APPROVALS_PATH}/${id}`);
 }
 
 /** The card with what somebody else, or the clock, decided first. */

@@ -48,7 +48,8 @@ export async function cardPage(
   const known: CardFacts = { record, mandate: mandate ?? null, askedBy };
   const path = `${APPROVALS_PATH}/${record.id}`;
   const { status = 200, state = emptyForm(), above = null } = more;
-  const cards = [summary(visit, known), monthCard(visit, known), requestCard(visit, record), whoCard(visit, known)];
+  const parts = [summary(visit, known), monthCard(visit, known), requestCard(visit, record), whoCard(visit, known)];
+  const cards = html`<div class="column tight">${parts}</div>`;
   const body =
     record.status === 'pending'
       ? html`<div class="approval" data-live="${`${path}/events`}"><div class="notice warn" data-stale hidden>
@@ -66,13 +67,16 @@ function summary(visit: SignedInVisit, known: CardFacts): Html {
   const text = visit.words.approvals;
   const pending = record.status === 'pending';
   const { counterparty, type } = record.action;
+  const { request } = record;
+  const called =
+    request === null ? null : html`<br><code class="small">${inertText(`${request.method} ${request.path}`)}</code>`;
   const state = pending
     ? html`<p class="state">${badge('warn', text.statuses.pending)}${countDown(visit, record)}</p>`
     : null;
   return html`<section class="card summary">${state}<h1><span class="number">${amountOf(visit, record)}</span>${
     counterparty === null ? null : html` <span class="party">${text.to} ${inertText(counterparty)}</span>`
   }</h1><p>${sentence(visit, record)}</p>${facts([
-    [text.action, html`<code>${inertText(type)}</code>`],
+    [text.action, html`<code>${inertText(type)}</code>${called}`],
     [text.mandate, html`<a href="/console/mandates/${record.mandateId}">${inertText(record.mandateName)}</a>`],
     [text.why, whyAsked(visit, known)],
   ])}</section>`;

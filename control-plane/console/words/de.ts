@@ -3,9 +3,11 @@ import { approvals } from './de/approvals.ts';
 import { errors } from './de/errors.ts';
 import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
+import { notifications } from './de/notifications.ts';
 import { overview } from './de/overview.ts';
+import { reconcile } from './de/reconcile.ts';
 import { shell } from './de/shell.ts';
 import type { Words } from './en.ts';
 
 /** All words of the console in German. */
-export const de: Words = { shell, errors, accounts, overview, mandates, keys, approvals };
+export const de: Words = { shell, errors, accounts, overview, mandates, keys, approvals, reconcile, notifications };

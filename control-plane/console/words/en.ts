@@ -3,10 +3,12 @@ import { approvals } from './en/approvals.ts';
 import { errors } from './en/errors.ts';
 import { keys } from './en/keys.ts';
 import { mandates } from './en/mandates.ts';
+import { notifications } from './en/notifications.ts';
 import { overview } from './en/overview.ts';
+import { reconcile } from './en/reconcile.ts';
 import { shell } from './en/shell.ts';
 import type { Translated } from './translated.ts';
 
 /** All words of the console in English, by noun; every other language has the same. */
-export const en = { shell, errors, accounts, overview, mandates, keys, approvals } as const;
+export const en = { shell, errors, accounts, overview, mandates, keys, approvals, reconcile, notifications } as const;
 export type Words = Translated<typeof en>;

@@ -17,7 +17,7 @@ export const approvals: Words['approvals'] = {
     `${who} will ${action} über ${amount}${party === '' ? '' : ` mit ${party}`} ausführen.`,
   agentOf: (mandate) => `Der Agent von ${mandate}`,
   gateway: (name) => `Der Agent an ${name}`,
-  historyTitle: 'Früher beantwortet',
+  historyTitle: 'Verlauf',
   historyNone: 'Keine solche Anfrage.',
   filter: 'Zeigen',
   filters: { past: 'Alle', approved: 'Freigegeben', used: 'Benutzt', rejected: 'Abgelehnt', expired: 'Abgelaufen' },
@@ -42,7 +42,7 @@ export const approvals: Words['approvals'] = {
   mandate: 'Mandat',
   why: 'Warum Sie gefragt werden',
   whyAmount: (amount, threshold, mandate) =>
-    `${amount} liegt über ${threshold}: Darüber fragt das Mandat ${mandate} bei Ihnen nach.`,
+    `Über ${threshold} fragt das Mandat ${mandate} bei Ihnen nach; dies sind ${amount}.`,
   whyThen: (amount, mandate) =>
     `${amount} lag über dem Betrag, ab dem das Mandat ${mandate} nachfragte. Das Mandat wurde seither geändert.`,
   monthTitle: 'Dieser Monat',
@@ -109,5 +109,4 @@ export const approvals: Words['approvals'] = {
   rejectedText: 'Der Agent erfährt, dass ein Mensch Nein gesagt hat.',
   expiredText: 'Der Agent darf noch einmal fragen; dann werden Sie wieder gefragt.',
   back: 'Zu allen Freigaben',
-  flash: { approved: 'Sie haben es freigegeben.', rejected: 'Sie haben es abgelehnt.' },
 };

@@ -16,7 +16,7 @@ export const approvals = {
     `${who} wants to do ${action} for ${amount}${party === '' ? '' : ` with ${party}`}.`,
   agentOf: (mandate: string) => `The agent of ${mandate}`,
   gateway: (name: string) => `The agent at ${name}`,
-  historyTitle: 'Answered before',
+  historyTitle: 'History',
   historyNone: 'No such escalation.',
   filter: 'Show',
   filters: { past: 'All', approved: 'Approved', used: 'Used', rejected: 'Rejected', expired: 'Expired' },
@@ -41,7 +41,7 @@ export const approvals = {
   mandate: 'Mandate',
   why: 'Why you are asked',
   whyAmount: (amount: string, threshold: string, mandate: string) =>
-    `${amount} is above ${threshold}: from there on the mandate ${mandate} asks you.`,
+    `Above ${threshold} the mandate ${mandate} asks you; this is ${amount}.`,
   whyThen: (amount: string, mandate: string) =>
     `${amount} was above the amount from which the mandate ${mandate} asked you. The mandate has changed since.`,
   monthTitle: 'This month',
@@ -106,5 +106,4 @@ export const approvals = {
   rejectedText: 'The agent is told that a person said no.',
   expiredText: 'The agent may ask again; then you are asked again.',
   back: 'To all approvals',
-  flash: { approved: 'You approved it.', rejected: 'You rejected it.' },
 };
