@@ -57,9 +57,8 @@ export async function cardPage(
 ${column(crumbs(text.title, APPROVALS_PATH), cards, reloadHint(visit, path))}
 ${answerForm(visit, record.id, { state, above, passkeys: passkeys.length > 0 })}</div>`
       : column(crumbs(text.title, APPROVALS_PATH), above, outcome(visit, record), cards);
-  const title = record.action.counterparty ?? record.action.type;
-  const amount = amountOf(visit, record);
-  return page('approvals', `${amount} · ${title}`, body, { status, scripts: ['passkeys'] });
+  // Nothing that an agent wrote: a tab's name shows what it holds, and turns as it says.
+  return page('approvals', `${amountOf(visit, record)} · ${text.title}`, body, { status, scripts: ['passkeys'] });
 }
 
 function summary(visit: SignedInVisit, known: CardFacts): Html {
