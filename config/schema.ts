@@ -201,6 +201,13 @@ export const SETTINGS = {
     ['up', 'proxy'],
     "How long a target may take to begin its answer, and to go on with it, before the outcome is 'unknown'.",
   ),
+  approvalFactorMs: setting(
+    'MANDATE_APPROVAL_FACTOR_MS',
+    wholeNumber(0, 43_200_000, 'ms'),
+    '300000',
+    ['up', 'control-plane'],
+    'How old a second factor may be when a person answers an escalation at the console; 0 asks for one each time.',
+  ),
   shutdownTimeoutMs: setting(
     'MANDATE_SHUTDOWN_TIMEOUT_MS',
     milliseconds,

@@ -27,6 +27,7 @@ const PARTS: ControlPlaneParts = {
         internalSecretHash: config.internalSecret === null ? null : secretHash(config.internalSecret),
         keyUses,
         timestamps: core.publishing.timestamps,
+        approvalFactorMs: config.approvalFactorMs,
         escalationChanged: (accountId, escalationId) => escalations.changed(accountId, escalationId),
       },
       allRoutes(signing),

@@ -5,7 +5,18 @@ import { ProblemError } from '../../core/errors.ts';
 import { ASSETS_PREFIX } from './paths.ts';
 
 /** The parts of the style sheet, in their order. */
-const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'charts', 'mandates', 'print'] as const;
+const STYLES = [
+  'tokens',
+  'base',
+  'layout',
+  'forms',
+  'tables',
+  'components',
+  'charts',
+  'mandates',
+  'approvals',
+  'print',
+] as const;
 const SCRIPTS = ['passkeys', 'enhance'] as const;
 export type ScriptName = (typeof SCRIPTS)[number];
 

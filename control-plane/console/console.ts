@@ -14,6 +14,7 @@ import { CSRF_FIELD, csrfToken, isCsrfToken, ownOrigins, refuseForeign } from '.
 import { errorPage } from './errors.ts';
 import { renderPage, type ShellFacts } from './layout.ts';
 import { ASSETS_PREFIX, CONSOLE_PREFIX, LOGIN_PATH } from './paths.ts';
+import { PendingWatch } from './pending-watch.ts';
 import { CONSOLE_ROUTES } from './routes.ts';
 import { securityHeaders } from './security-headers.ts';
 import {
@@ -41,7 +42,9 @@ export async function registerConsole(
   deps: RouteDependencies,
   means: { readonly unknownAddresses: UnknownAddresses; readonly cookies: Cookies },
 ): Promise<void> {
-  const full: ConsoleDependencies = { ...deps, ...means, origins: ownOrigins(deps.issuer), streams: new Set() };
+  const origins = ownOrigins(deps.issuer);
+  const pending = new PendingWatch(deps);
+  const full: ConsoleDependencies = { ...deps, ...means, origins, streams: new Set(), pending };
   const secure = new URL(deps.issuer).protocol === 'https:';
   for (const path of ['/', `${CONSOLE_PREFIX}/`]) {
     app.get(path, { config: { public: true } }, async (_request, reply) => reply.redirect(CONSOLE_PREFIX, 303));

@@ -3,7 +3,7 @@ import { attributes, type Fragment, type Html, html } from './html.ts';
 import { buttonForm } from './parts/form-parts.ts';
 import { type IconName, icon } from './parts/icon.ts';
 import { notice } from './parts/page-parts.ts';
-import { CONSOLE_PREFIX } from './paths.ts';
+import { APPROVALS_PATH, CONSOLE_PREFIX } from './paths.ts';
 import type { PageAnswer, Section, Theme, Visit } from './visit.ts';
 import { LANGUAGES, type Language } from './words.ts';
 
@@ -15,7 +15,7 @@ export interface ShellFacts {
 /** The navigation: where each entry leads, in its order. */
 const ENTRIES: readonly (readonly [section: Exclude<Section, 'account'>, path: string])[] = [
   ['overview', CONSOLE_PREFIX],
-  ['approvals', '/console/approvals'],
+  ['approvals', APPROVALS_PATH],
   ['mandates', '/console/mandates'],
   ['gateways', '/console/gateways'],
   ['keys', '/console/keys'],
@@ -35,16 +35,21 @@ export function renderPage(visit: Visit, answer: PageAnswer, shell: ShellFacts |
 <meta name="color-scheme" content="${theme ?? 'light dark'}">
 <title>${answer.title} · ${words.shell.product}</title>
 <link rel="icon" type="image/svg+xml" href="${ICON_PATH}"><link rel="stylesheet" href="${STYLE_PATH}">
-${scripts.map((path) => html`<script src="${path}" defer></script>`)}</head>
+${scripts.map((path) => html`<script src="${path}" defer></script>`)}${refresh(answer)}</head>
 <body><a class="skip" href="#content">${words.shell.skip}</a>${framed}</body></html>
 `.toString();
+}
+
+function refresh({ refreshSeconds }: PageAnswer): Fragment {
+  if (refreshSeconds === null) return null;
+  return html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`;
 }
 
 function inShell(visit: Visit, answer: PageAnswer, shell: ShellFacts): Html {
   const { words, session } = visit;
   const links = navigation(visit, answer.section, shell);
   return html`<div class="shell"><header class="top">
-<details class="menu pages"><summary>${icon('menu')}<span>${words.shell.menu}</span></summary>
+<details class="menu pages"><summary>${icon('menu')}<span>${words.shell.menu}</span>${count(visit, shell)}</summary>
 <nav class="panel" aria-label="${words.shell.navigation}">${links}</nav></details>
 <a class="brand" href="${CONSOLE_PREFIX}">${icon('brand')}<span>${words.shell.product}</span></a>
 <details class="menu"><summary>${icon('person')}<span class="hidden">${words.shell.accountMenu}</span></summary>
@@ -64,18 +69,22 @@ function entrance(visit: Visit, answer: PageAnswer): Html {
 <footer>${preferences(visit)}</footer></div>`;
 }
 
-function navigation({ words }: Visit, section: Section | null, shell: ShellFacts): Html {
+function navigation(visit: Visit, section: Section | null, shell: ShellFacts): Html {
+  const { words } = visit;
   const items = ENTRIES.map(([name, path]) => {
     const current = name === section ? 'page' : null;
-    const count =
-      name === 'approvals' && shell.pendingApprovals > 0
-        ? html`<span class="count">${shell.pendingApprovals}<span class="hidden"> ${words.shell.waiting}</span></span>`
-        : null;
     const given = attributes({ href: path, 'aria-current': current });
     const label = html`<span>${words.shell.sections[name]}</span>`;
-    return html`<li><a ${given}>${icon(name satisfies IconName)}${label}${count}</a></li>`;
+    const number = name === 'approvals' ? count(visit, shell) : null;
+    return html`<li><a ${given}>${icon(name satisfies IconName)}${label}${number}</a></li>`;
   });
   return html`<ul class="nav">${items}</ul>`;
+}
+
+/** How many approvals wait; on a phone it stands at the menu as well, which hides the entry. */
+function count({ words }: Visit, { pendingApprovals }: ShellFacts): Fragment {
+  if (pendingApprovals === 0) return null;
+  return html`<span class="count">${pendingApprovals}<span class="hidden"> ${words.shell.waiting}</span></span>`;
 }
 
 /** Language and theme: one button each, so that they need no script. */

@@ -3,6 +3,8 @@ export const CONSOLE_PREFIX = '/console';
 /** Where assets are served from; their names carry a hash of what they hold. */
 export const ASSETS_PREFIX = '/console/assets/';
 
+/** Where approvals are; mails lead to one of them. */
+export const APPROVALS_PATH = '/console/approvals';
 export const LOGIN_PATH = '/console/login';
 export const CONFIRM_PATH = '/console/confirm';
 

@@ -1,13 +1,17 @@
 import { accountPages } from './pages/account.ts';
+import { approvalPages } from './pages/approvals.ts';
 import { keyPages } from './pages/keys.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
 import { passkeyPages } from './pages/passkeys.ts';
 import { preferencePages } from './pages/preferences.ts';
+import { reconcilePages } from './pages/reconcile.ts';
+import { settingsPages } from './pages/settings.ts';
 import { signInPages } from './pages/sign-in.ts';
 import { signUpPages } from './pages/sign-up.ts';
 import { stopPages } from './pages/stop.ts';
 import { unbuiltPages } from './pages/unbuilt.ts';
+import { webhookPages } from './pages/webhooks.ts';
 import type { ConsoleRoute } from './visit.ts';
 
 /** Every page of the console, one file per noun; how to add one is in docs/console.md. */
@@ -21,5 +25,9 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...mandatePages,
   ...stopPages,
   ...keyPages,
+  ...approvalPages,
+  ...reconcilePages,
+  ...settingsPages,
+  ...webhookPages,
   ...unbuiltPages,
 ];

@@ -6,6 +6,7 @@ import type { RouteDependencies } from '../http/dependencies.ts';
 import type { ScriptName } from './assets.ts';
 import type { Cookies } from './cookies.ts';
 import type { Fragment } from './html.ts';
+import type { PendingWatch } from './pending-watch.ts';
 import type { Language, Words } from './words.ts';
 
 export type Theme = 'light' | 'dark';
@@ -18,6 +19,8 @@ export interface ConsoleDependencies extends RouteDependencies {
   readonly unknownAddresses: UnknownAddresses;
   /** The streams of events that are open here: a control plane that stops ends them. */
   readonly streams: Set<ServerResponse>;
+  /** Looks for pending escalations while pages that show them are open. */
+  readonly pending: PendingWatch;
 }
 
 /** One request to a page, by anybody. */
@@ -70,6 +73,8 @@ export interface PageAnswer {
   readonly body: Fragment;
   /** Scripts besides the one that every page has; the page works without. */
   readonly scripts: readonly ScriptName[];
+  /** Seconds after which a browser without scripts loads it anew; null: never. */
+  readonly refreshSeconds: number | null;
 }
 
 /** What a handler answers: a page, another address to look at, or what it has sent itself (downloads, events). */
@@ -84,9 +89,10 @@ export function page(
   section: Section | null,
   title: string,
   body: Fragment,
-  more: { readonly status?: number; readonly scripts?: readonly ScriptName[] } = {},
+  more: Partial<Pick<PageAnswer, 'status' | 'scripts' | 'refreshSeconds'>> = {},
 ): PageAnswer {
-  return { kind: 'page', status: more.status ?? 200, title, section, body, scripts: more.scripts ?? [] };
+  const { status = 200, scripts = [], refreshSeconds = null } = more;
+  return { kind: 'page', status, title, section, body, scripts, refreshSeconds };
 }
 
 /** 303 to another page of the console, which shows the message once: what follows every post that changed something. */

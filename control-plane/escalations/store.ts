@@ -79,18 +79,27 @@ export async function readEscalation(sql: Sql, accountId: string, id: string): P
   return rows[0] ?? null;
 }
 
-/** Reads an account's escalations, newest first; `status` null: all of them. */
-export function readEscalations(
-  sql: Sql,
-  accountId: string,
-  { status, limit }: { readonly status: EscalationStatus | null; readonly limit: number },
-): Promise<EscalationRecord[]> {
-  return select(sql, accountId, withStatus(sql, status), limit);
+/** Which escalations are read; `status` null: all of them, `past`: those that wait for nobody any more. */
+export interface EscalationsWanted {
+  readonly status: EscalationStatus | 'past' | null;
+  readonly limit: number;
+  /** Those that were made before this one. */
+  readonly before?: string;
+  /** Whether the requests' bodies are read as well; they are where nothing is said. */
+  readonly bodies?: boolean;
+}
+
+/** Reads an account's escalations, newest first. */
+export function readEscalations(sql: Sql, accountId: string, wanted: EscalationsWanted): Promise<EscalationRecord[]> {
+  const { status, limit, before, bodies = true } = wanted;
+  const older = before === undefined ? sql`` : sql`and e.escalation_id < ${before}`;
+  return select(sql, accountId, sql`${withStatus(sql, status)} ${older}`, limit, bodies);
 }
 
 // What is pending past its time counts as expired even before a job has written that.
-function withStatus(sql: Sql, status: EscalationStatus | null) {
+function withStatus(sql: Sql, status: EscalationsWanted['status']) {
   if (status === null) return sql``;
+  if (status === 'past') return sql`and (e.status <> 'pending' or e.expires_at <= db_clock())`;
   if (status === 'pending') return sql`and e.status = 'pending' and e.expires_at > db_clock()`;
   if (status === 'expired') {
     return sql`and (e.status = 'expired' or (e.status = 'pending' and e.expires_at <= db_clock()))`;
@@ -103,11 +112,12 @@ async function select(
   accountId: string,
   condition: ReturnType<typeof withStatus>,
   limit: number,
+  bodies = true,
 ): Promise<EscalationRecord[]> {
   const rows = await sql<EscalationRow[]>`
-    select e.escalation_id, e.ctx, e.action, e.request, e.request_body, e.receipt_id, e.subject_id, e.mandate_id,
+    select e.escalation_id, e.ctx, e.action, e.request, e.receipt_id, e.subject_id, e.mandate_id,
       case when e.status = 'pending' and e.expires_at <= db_clock() then 'expired' else e.status end as status,
-      e.created_at, e.expires_at, e.closes_at, e.decided_at, e.decided_by, e.reason, e.used_at,
+      case when ${bodies} then e.request_body end as request_body, e.created_at, e.expires_at, e.closes_at, e.decided_at, e.decided_by, e.reason, e.used_at,
       i.name as instance_name, m.name as mandate_name, m.currency, m.per_month,
       coalesce(u.booked, 0) as booked, coalesce(u.reserved, 0) as reserved
     from escalations e

@@ -1,3 +1,4 @@
+import { APPROVALS_PATH } from '../console/paths.ts';
 import { WORDS, type Words } from './mail-words.ts';
 import type { Language } from './settings.ts';
 
@@ -86,8 +87,8 @@ function factsOf(words: Words, data: Data): [string, string][] {
 
 function linkOf(type: string, data: Data, baseUrl: string): string | null {
   const id = data['escalation_id'];
-  if (type.startsWith('escalation.') && typeof id === 'string') return `${baseUrl}/approvals/${encodeURIComponent(id)}`;
-  return null;
+  if (!type.startsWith('escalation.') || typeof id !== 'string') return null;
+  return `${baseUrl}${APPROVALS_PATH}/${encodeURIComponent(id)}`;
 }
 
 interface Parts {

@@ -7,6 +7,7 @@ import type { RouteDependencies } from '../http/dependencies.ts';
 import { readQuery, wholeQuery } from '../http/query.ts';
 import { idParam, readBody } from '../http/request.ts';
 import { reasonText } from '../mandates/input.ts';
+import { decisionOf } from './decision-text.ts';
 import { readUnknown, SETTLEMENTS, settle, type UnknownOutcome } from './store.ts';
 
 const LIST_MAX = 200;
@@ -78,21 +79,6 @@ function unknownView(found: UnknownOutcome) {
     target_status: found.target_status,
     evidence: found.seq === null ? null : { seq: found.seq },
   };
-}
-
-interface DecisionText {
-  readonly action?: { readonly type?: string; readonly counterparty?: string } | null;
-  readonly request?: Readonly<Record<string, unknown>>;
-  readonly tool?: { readonly key?: string };
-}
-
-/** What the evidence says of the decision; nothing where it cannot be read, so that the rest can still be settled. */
-function decisionOf({ decision }: UnknownOutcome): DecisionText {
-  try {
-    return JSON.parse(decision ?? '{}') as DecisionText;
-  } catch {
-    return {};
-  }
 }
 
 function requestOf({ method, path, query, body_sha256 }: Readonly<Record<string, unknown>>) {

@@ -31,6 +31,13 @@ export interface UnknownOutcome {
   readonly decision: string | null;
 }
 
+/** Which unknown outcomes are read: those after a receipt, or `only` that of one. */
+export interface UnknownWanted {
+  readonly after: string | null;
+  readonly only?: string | null;
+  readonly limit: number;
+}
+
 /**
  * The outcomes of an account that nobody knows, in the order in which their requests were decided.
  *
@@ -39,7 +46,7 @@ export interface UnknownOutcome {
 export async function readUnknown(
   sql: Sql,
   accountId: string,
-  { after, limit }: { readonly after: string | null; readonly limit: number },
+  { after, only = null, limit }: UnknownWanted,
 ): Promise<UnknownOutcome[]> {
   const rows = await sql<UnknownOutcome[]>`
     select r.receipt_id, r.mandate_id, m.name as mandate_name, m.currency, r.subject_id as instance_id,
@@ -48,6 +55,7 @@ export async function readUnknown(
     from (
       select * from reservations
       where account_id = ${accountId} and state = 'unknown' and (${after}::text is null or receipt_id > ${after})
+        and (${only}::text is null or receipt_id = ${only})
       order by receipt_id limit ${limit}
     ) r
     join mandates m on m.account_id = r.account_id and m.mandate_id = r.mandate_id

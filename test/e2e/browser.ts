@@ -94,11 +94,11 @@ export async function fitsWidth(page: Page): Promise<boolean> {
   return (await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')) as boolean;
 }
 
-/** Keeps a picture of a whole page, where pictures are kept. */
-export async function keepPicture(page: Page, name: string): Promise<void> {
+/** Keeps a picture of a whole page, or of what its window shows, where pictures are kept. */
+export async function keepPicture(page: Page, name: string, fullPage = true): Promise<void> {
   if (SHOTS === undefined) return;
   mkdirSync(SHOTS, { recursive: true });
-  await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
+  await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage });
 }
 
 async function freePort(): Promise<number> {

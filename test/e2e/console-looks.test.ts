@@ -27,6 +27,7 @@ const PAGES = [
   '/console/evidence',
   '/console/reconcile',
   '/console/settings',
+  '/console/settings/webhooks/new',
   '/console/account',
   '/console/confirm',
 ];

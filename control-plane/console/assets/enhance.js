@@ -70,10 +70,28 @@ function live(element) {
     const fields = [...element.querySelectorAll('input:not([type=hidden]), textarea')];
     const stale = element.querySelector('[data-stale]');
     if (stale !== null && fields.some((field) => field.value !== field.defaultValue)) stale.hidden = false;
-    else location.reload();
+    // Not reload(): it would send again the form that this page may be the answer to.
+    else location.replace(location.href);
   });
   window.addEventListener('pagehide', () => events.close());
 }
 
+window.addEventListener('pageshow', (event) => {
+  if (event.persisted && document.querySelector('[data-live]') !== null) location.replace(location.href);
+});
+
+/** Counts down the milliseconds that were left when the page was made; the browser's own time of day does not matter. */
+function countDown(element) {
+  const end = Date.now() + Number(element.dataset.countdown);
+  const show = () => {
+    const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
+    element.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
+    if (left === 0) clearInterval(timer);
+  };
+  const timer = setInterval(show, 1000);
+  show();
+}
+
 for (const element of document.querySelectorAll('[data-live]')) live(element);
+for (const element of document.querySelectorAll('[data-countdown]')) countDown(element);
 localTimes();

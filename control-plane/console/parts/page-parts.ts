@@ -69,7 +69,7 @@ export function secretLine(
 
 /** One part of a bar: how much of `total`, and what it is. */
 export interface BarPart {
-  readonly kind: 'booked' | 'reserved' | 'unknown';
+  readonly kind: 'booked' | 'reserved' | 'unknown' | 'added';
   readonly amount: number;
   readonly label: string;
 }

@@ -1,12 +1,27 @@
 import { accounts } from './de/accounts.ts';
+import { approvals } from './de/approvals.ts';
 import { errors } from './de/errors.ts';
 import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
+import { notifications } from './de/notifications.ts';
 import { overview } from './de/overview.ts';
+import { reconcile } from './de/reconcile.ts';
 import { shell } from './de/shell.ts';
 import { stop } from './de/stop.ts';
 import { wizard } from './de/wizard.ts';
 import type { Words } from './en.ts';
 
 /** All words of the console in German. */
-export const de: Words = { shell, errors, accounts, overview, mandates, wizard, stop, keys };
+export const de: Words = {
+  shell,
+  errors,
+  accounts,
+  overview,
+  mandates,
+  wizard,
+  stop,
+  keys,
+  approvals,
+  reconcile,
+  notifications,
+};

@@ -1,13 +1,28 @@
 import { accounts } from './en/accounts.ts';
+import { approvals } from './en/approvals.ts';
 import { errors } from './en/errors.ts';
 import { keys } from './en/keys.ts';
 import { mandates } from './en/mandates.ts';
+import { notifications } from './en/notifications.ts';
 import { overview } from './en/overview.ts';
+import { reconcile } from './en/reconcile.ts';
 import { shell } from './en/shell.ts';
 import { stop } from './en/stop.ts';
 import { wizard } from './en/wizard.ts';
 import type { Translated } from './translated.ts';
 
 /** All words of the console in English, by noun; every other language has the same. */
-export const en = { shell, errors, accounts, overview, mandates, wizard, stop, keys } as const;
+export const en = {
+  shell,
+  errors,
+  accounts,
+  overview,
+  mandates,
+  wizard,
+  stop,
+  keys,
+  approvals,
+  reconcile,
+  notifications,
+} as const;
 export type Words = Translated<typeof en>;

@@ -2,6 +2,7 @@ import t from 'tap';
 import { CONSOLE_ROUTES } from '../../../control-plane/console/routes.ts';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
+import { agentOf } from './agent-fixture.ts';
 import { type ConsoleFixture, type ConsolePerson, consoleFixture } from './console-fixture.ts';
 import { hiddenFields } from './mandate-fixture.ts';
 
@@ -37,6 +38,8 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
     '/keys/:id/revoke': textAt(key, 'key_id'),
     '/passkeys/:id/remove': passkey,
     '/account/sessions/:id/revoke': session?.session_id ?? '',
+    ...(await askedOf(fixture, owner)),
+    ...(await webhookOf(fixture, cli.token)),
   };
 }
 
@@ -54,12 +57,50 @@ async function formsOf({ browser }: ConsolePerson, objects: Readonly<Record<stri
   return forms;
 }
 
+/** What an agent of `owner` asked for: one waits for an answer, of one nobody knows the outcome. */
+async function askedOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise<Readonly<Record<string, string>>> {
+  const agent = await agentOf(fixture, owner);
+  const escalation = await agent.escalateWith('{}');
+  return {
+    '/approvals/:id': escalation,
+    '/approvals/:id/events': escalation,
+    '/approvals/:id/body': escalation,
+    '/reconcile/:id': await agent.unknown(),
+  };
+}
+
+async function webhookOf({ send }: ConsoleFixture, token: string): Promise<Readonly<Record<string, string>>> {
+  const made = await send('POST', '/admin/webhooks', token, { url: 'http://127.0.0.1:9/' });
+  const id = textAt(made, 'endpoint_id');
+  const test = await send('POST', `/admin/webhooks/${id}/test`, token);
+  // What waits is not sent again: it has to have been given up.
+  const delivery = textAt(test, 'delivery_id');
+  const steps = ['', '/test', '/rotate', '/disable', '/enable', '/delete'];
+  const deliveries = ['/:delivery', '/:delivery/replay'].map((one) => `/deliveries${one}`);
+  return {
+    ...Object.fromEntries([...steps, ...deliveries].map((step) => [`/settings/webhooks/:id${step}`, id])),
+    ':delivery': delivery,
+  };
+}
+
+/** What the forms need that ask more than whether. */
+const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  '/approvals/:id': { answer: 'approve' },
+  '/reconcile/:id': { outcome: 'booked', reason: 'looked', confirmed: 'on' },
+};
+
+/** Streams do not end, and are tried with a browser. */
+const isStream = (path: string): boolean => path.endsWith('/events');
+
 t.test('what belongs to somebody else does not exist, on any page', async (t) => {
   const fixture = await consoleFixture(t);
   const [anna, bert] = [await fixture.person(), await fixture.person()];
   const objects = await objectsOf(fixture, anna);
   const routes = CONSOLE_ROUTES.filter(({ path }) => path.includes(':'));
-  const fields = await formsOf(anna, objects);
+  const fields = { ...FIELDS, ...(await formsOf(anna, objects)) };
+  const url = (path: string, id: string) =>
+    `/console${path.replace(':id', encodeURIComponent(id)).replace(':delivery', objects[':delivery'] ?? '')}`;
+  await fixture.sql`update notification_deliveries set state = 'dead', settled_at = db_clock()`;
   await bert.browser.get('/console');
   const count = async () => (await fixture.sql`select from evidence where account_id = ${anna.accountId}`).length;
   const before = await count();
@@ -67,20 +108,27 @@ t.test('what belongs to somebody else does not exist, on any page', async (t) =>
     const id = objects[path];
     if (id === undefined) throw new Error(`isolation.test.ts knows no object for ${path}`);
     for (const one of [id, `${id.slice(0, -1)}0`, 'x', `${id}x`, "mdt_'--"]) {
-      const url = `/console${path.replace(':id', encodeURIComponent(one))}`;
-      const answer = method === 'GET' ? await bert.browser.get(url) : await bert.browser.post(url, {});
-      t.equal(answer.status, 404, `${method} ${url}`);
+      const to = url(path, one);
+      const answer = method === 'GET' ? await bert.browser.get(to) : await bert.browser.post(to, FIELDS[path] ?? {});
+      t.equal(answer.status, 404, `${method} ${to}`);
     }
   }
   t.equal(await count(), before, 'and nothing happened');
-  for (const { method, path } of routes.filter((route) => route.method === 'GET')) {
-    const url = `/console${path.replace(':id', objects[path] ?? '')}`;
-    t.equal((await anna.browser.get(url)).status, 200, `${method} ${url}: its owner sees it`);
+  for (const { method, path } of routes.filter((route) => route.method === 'GET' && !isStream(route.path))) {
+    const to = url(path, objects[path] ?? '');
+    t.equal((await anna.browser.get(to)).status, 200, `${method} ${to}: its owner sees it`);
   }
   await anna.browser.get('/console');
-  for (const { path } of routes.filter((route) => route.method === 'POST')) {
-    const url = `/console${path.replace(':id', objects[path] ?? '')}`;
-    t.equal((await anna.browser.post(url, fields[path] ?? {})).status, 303, `${url}: its owner may`);
+  // Her session ends last: what came after it would only lead to the sign-in.
+  const endsSession = ({ path }: { readonly path: string }) => Number(path.startsWith('/account/sessions/'));
+  const posts = routes.filter((route) => route.method === 'POST').toSorted((a, b) => endsSession(a) - endsSession(b));
+  for (const { path } of posts) {
+    const to = url(path, objects[path] ?? '');
+    // A secret that is shown once is answered directly.
+    const wanted = path.endsWith('/rotate') ? 200 : 303;
+    const answer = await anna.browser.post(to, fields[path] ?? {});
+    t.equal(answer.status, wanted, `${to}: its owner may`);
+    t.notMatch(answer.location ?? '', '/console/login', to);
     await anna.browser.get('/console');
   }
 });
@@ -89,7 +137,7 @@ t.test('no list shows what belongs to somebody else', async (t) => {
   const fixture = await consoleFixture(t);
   const [anna, bert] = [await fixture.person(), await fixture.person()];
   const objects = Object.values(await objectsOf(fixture, anna));
-  const lists = CONSOLE_ROUTES.filter(({ method, path }) => method === 'GET' && !path.includes(':'));
+  const lists = CONSOLE_ROUTES.filter(({ method, path }) => method === 'GET' && !path.includes(':') && !isStream(path));
   for (const { path } of lists) {
     const { text } = await bert.browser.get(`/console${path === '/' ? '' : path}`);
     for (const id of objects) t.notMatch(text, id, path);

@@ -57,9 +57,9 @@ t.test('an escalation goes to the account’s address and its recipients, with a
     t.match(head, /^Subject: Your decision is needed: mandate "Office supplies"$/m);
     t.match(head, /^From: Mandate Gateway <mandate@example\.com>$/m);
     t.match(head, /^Message-ID: <dlv_[0-9a-z]{26}@example\.com>$/m);
-    t.match(body, `https://mandate.example/approvals/${id}`);
+    t.match(body, `https://mandate.example/console/approvals/${id}`);
     t.match(body, /5\.01 EUR/);
-    t.match(body, `<a href="https://mandate.example/approvals/${id}">`);
+    t.match(body, `<a href="https://mandate.example/console/approvals/${id}">`);
   }
   t.same(fixture.errors, []);
 });

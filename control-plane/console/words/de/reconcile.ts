@@ -1,0 +1,60 @@
+import type { Words } from '../en.ts';
+
+export const reconcile: Words['reconcile'] = {
+  title: 'Abgleich',
+  lead:
+    'Anfragen, die durchgelassen wurden und von denen niemand weiß, wie sie ausgingen. Jede zählt voll, bis jemand beim ' +
+    'Ziel nachgesehen hat und hier sagt, was daraus wurde.',
+  emptyTitle: 'Jeder Ausgang ist bekannt',
+  emptyText:
+    'Antwortet ein Ziel nicht rechtzeitig, scheitert es oder bricht die Verbindung ab, erscheint die Anfrage hier. Sie ' +
+    'sehen beim Ziel nach und gleichen ab: Es ist geschehen, oder es ist nicht geschehen.',
+  what: 'Was',
+  mandate: 'Mandat',
+  request: 'Anfrage',
+  known: 'Was bekannt ist',
+  decided: 'Durchgelassen',
+  since: 'Unbekannt seit',
+  settle: 'Abgleichen',
+  month: 'Zählt im Monat',
+  instance: 'Gateway',
+  counterparty: 'Mit',
+  action: 'Handlung',
+  receipt: 'Beleg',
+  bodyDigest: 'SHA-256 des Inhalts',
+  evidence: 'Eintrag in den Nachweisen',
+  causes: {
+    target_timeout: 'Das Ziel hat nicht rechtzeitig geantwortet.',
+    target_lost: 'Die Verbindung zum Ziel ging verloren.',
+    target_invalid_answer: 'Die Antwort des Ziels war nicht zu lesen.',
+    answered: 'Das Ziel hat mit einem Fehler geantwortet.',
+    proxy_lost: 'Der Proxy hat nicht gemeldet, wie es ausging.',
+  },
+  causeOther: (cause) => `Ursache: ${cause}.`,
+  causeNone: 'Es wurde keine Ursache festgehalten.',
+  targetStatus: (status) => `Der Status des Ziels war ${status}.`,
+  settleTitle: (amount) => `${amount} abgleichen`,
+  settleLead:
+    'Sehen Sie beim Ziel nach, ob diese Anfrage ausgeführt wurde: nach Zeit, Betrag und Gegenseite oder nach dem Beleg.',
+  outcome: 'Was daraus wurde',
+  booked: 'Es ist geschehen',
+  bookedHint: (amount) => `${amount} bleiben in jenem Monat verbraucht, endgültig.`,
+  released: 'Es ist nicht geschehen',
+  releasedHint: (amount) => `${amount} sind in jenem Monat wieder frei.`,
+  outcomeProblem: 'Sagen Sie, was daraus wurde.',
+  reason: 'Woher Sie es wissen',
+  reasonHint: 'Für alle, die später fragen, etwa „Bestellung 2041 gibt es dort nicht“. Steht in den Nachweisen.',
+  reasonProblem: 'Sagen Sie in 1 bis 500 Zeichen, woher Sie es wissen.',
+  confirm: 'Ich habe beim Ziel nachgesehen. Das lässt sich später nicht ändern.',
+  confirmProblem: 'Bestätigen Sie, dass Sie nachgesehen haben.',
+  submit: 'Abgleichen',
+  goneTitle: 'Dies ist schon abgeglichen',
+  goneText: 'Der Proxy hat den Ausgang gemeldet, oder jemand war schneller. Jetzt wurde nichts geändert.',
+  back: 'Zur Liste',
+  next: 'Nächste Seite',
+  first: 'Erste Seite',
+  flash: {
+    booked: 'Abgeglichen: Es ist geschehen.',
+    released: 'Abgeglichen: Es ist nicht geschehen, der Betrag ist frei.',
+  },
+};

@@ -1,0 +1,117 @@
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { agentOf } from '../integration/console/agent-fixture.ts';
+import { CONSOLE_PASSWORD, type ConsolePerson } from '../integration/console/console-fixture.ts';
+import {
+  axeFindings,
+  DESK,
+  fitsWidth,
+  keepPicture,
+  NO_BROWSER,
+  newVisitor,
+  servedConsole,
+  startBrowser,
+} from './browser.ts';
+
+/** The smallest phone that the card is for: what is within it counts, not what is below. */
+const SMALL_PHONE = { width: 360, height: 640 } as const;
+
+const BODY = JSON.stringify(
+  {
+    amount: 512.5,
+    currency: 'EUR',
+    counterparty: 'acme-supplies',
+    reference: 'PO-2041 <script>alert(1)</script>\u202e',
+  },
+  null,
+  2,
+);
+
+t.test(
+  'an escalation is answered on a small phone, live, and every page of it is in order',
+  { skip: NO_BROWSER },
+  async (t) => {
+    const fixture = await servedConsole(t);
+    const person = await fixture.person('anna@example.com');
+    const agent = await agentOf(fixture, person, { name: 'Purchasing agent', amount_limit_per_action: 900 });
+    await fixture.sql`
+    insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
+    select account_id, mandate_id, date_trunc('month', db_clock())::date, 12000, 33050, 7 from mandates
+    on conflict (account_id, mandate_id, month) do update set reserved = 12000, booked = 33050`;
+    const browser = await startBrowser(t);
+    const escalate = (counterparty: string) => agent.escalateWith(BODY, { amount: 51_250, counterparty });
+    for (const dark of [false, true]) {
+      for (const size of [SMALL_PHONE, DESK]) {
+        const visitor = await newVisitor(browser, { dark, size, locale: dark ? 'de-DE' : 'en-GB' });
+        const page = await visitor.newPage();
+        const errors: string[] = [];
+        page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+        const name = (what: string) => `${what}-${size.width}-${dark ? 'dark' : 'light'}`;
+        const look = async (what: string) => {
+          t.same(await axeFindings(page), [], name(what));
+          t.ok(await fitsWidth(page), `${name(what)} fits`);
+          await keepPicture(page, name(what));
+          await keepPicture(page, `${name(what)}-screen`, false);
+        };
+        await signIn(page, fixture.url, person, fixture);
+        await page.goto(`${fixture.url}/console/approvals`);
+        const [one, two] = [await escalate(`acme-${name('x')}`), await escalate(`globex-${name('x')}`)];
+        await page.locator(`a[href="/console/approvals/${two}"]`).first().waitFor();
+        await look('inbox');
+        await page.goto(`${fixture.url}/console/approvals/${one}`);
+        await look('card');
+        await fixture.advance(301);
+        await page.goto(`${fixture.url}/console/approvals/${one}`);
+        await look('card-code');
+        await page.locator('button[value=approve]').click();
+        await page.locator('#f-factor-code-error').waitFor();
+        await look('card-refused');
+        const other = await visitor.newPage();
+        await other.goto(`${fixture.url}/console/approvals/${one}`);
+        await page.locator('input[name=factor_code]').fill(await codeAfter(fixture, person));
+        await page.locator('button[value=approve]').click();
+        await page.locator('.notice.good').first().waitFor();
+        await look('approved');
+        await other.locator('.notice.good').first().waitFor();
+        await other.close();
+        await page.goto(`${fixture.url}/console/approvals/${two}`);
+        await page.locator('summary', { hasText: /reason|Grund/ }).click();
+        await page.locator('textarea').fill('Ask Berta first.');
+        await look('card-reason');
+        await page.locator('button[value=reject]').click();
+        await page.locator('.notice.bad').first().waitFor();
+        await look('rejected');
+        await page.goto(`${fixture.url}/console/approvals`);
+        await look('history');
+        t.same(
+          errors.filter((text) => !/status of (?:404|409|422)/.test(text)),
+          [],
+          'no console errors',
+        );
+        await visitor.close();
+      }
+    }
+  },
+);
+
+async function codeAfter(
+  fixture: Awaited<ReturnType<typeof servedConsole>>,
+  { secret }: ConsolePerson,
+): Promise<string> {
+  await fixture.advance(31);
+  return fixture.codeOf(secret);
+}
+
+async function signIn(
+  page: Page,
+  url: string,
+  person: ConsolePerson,
+  fixture: Awaited<ReturnType<typeof servedConsole>>,
+): Promise<void> {
+  await page.goto(`${url}/console/login`);
+  await page.getByLabel(/E-mail|E-Mail/).fill(person.email);
+  await page.locator('input[name=password]').fill(CONSOLE_PASSWORD);
+  await page.locator('input[name=code]').fill(await codeAfter(fixture, person));
+  await page.locator('form[action="/console/login"] button').click();
+  await page.waitForURL(`${url}/console`);
+}
