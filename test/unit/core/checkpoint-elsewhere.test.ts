@@ -7,8 +7,8 @@ import { CHAIN_START, entryHash, entryText, type StoredEntry } from '../../../co
 import { inclusionProof, rootOfLeaves } from '../../../core/merkle.ts';
 
 /*
- * The clients of Sigstore verify checkpoints and inclusion proofs in code that was not written here. It is not public there,
- * so it is loaded by its path.
+ * The clients of Sigstore verify checkpoints and inclusion proofs in code that was not written here. It is not public
+ * there, so it is loaded by its path.
  */
 
 /** What those functions look at of a log entry. */
