@@ -1,4 +1,6 @@
 import { accountPages } from './pages/account.ts';
+import { toolPages } from './pages/gateway-tools.ts';
+import { gatewayPages } from './pages/gateways.ts';
 import { keyPages } from './pages/keys.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
@@ -6,6 +8,8 @@ import { passkeyPages } from './pages/passkeys.ts';
 import { preferencePages } from './pages/preferences.ts';
 import { signInPages } from './pages/sign-in.ts';
 import { signUpPages } from './pages/sign-up.ts';
+import { toolImportPages } from './pages/tool-import.ts';
+import { toolMappingPages } from './pages/tool-mapping.ts';
 import { unbuiltPages } from './pages/unbuilt.ts';
 import type { ConsoleRoute } from './visit.ts';
 
@@ -18,6 +22,10 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...preferencePages,
   ...overviewPages,
   ...mandatePages,
+  ...gatewayPages,
+  ...toolPages,
+  ...toolMappingPages,
+  ...toolImportPages,
   ...keyPages,
   ...unbuiltPages,
 ];

@@ -62,6 +62,33 @@ export async function readTools(
   );
 }
 
+/** How many tools an instance has, by state. */
+export async function countTools(
+  sql: Sql,
+  accountId: string,
+  instanceId: string,
+): Promise<Readonly<Record<ToolState, number>>> {
+  const rows = await sql<{ state: ToolState; number: string }[]>`
+    select state, count(*) as number from tools where account_id = ${accountId} and instance_id = ${instanceId}
+    group by state`;
+  const counts: Record<ToolState, number> = { unmapped: 0, mapped: 0, blocked: 0 };
+  for (const { state, number } of rows) counts[state] = Number(number);
+  return counts;
+}
+
+/** Which of these tools are mapped or blocked already, by key. */
+export async function settledTools(
+  sql: Sql,
+  accountId: string,
+  instanceId: string,
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ key: string }[]>`
+    select key from tools where account_id = ${accountId} and instance_id = ${instanceId} and state <> 'unmapped'
+      and key = any (${keys as string[]}::text[])`;
+  return new Set(rows.map(({ key }) => key));
+}
+
 /** What a name stands for; @throws ProblemError 422 naming `name` */
 export function patternOf(name: string): ToolPattern {
   const reading = parseToolPattern(name);
@@ -125,10 +152,8 @@ export async function importTools(
   overwrite: boolean,
 ): Promise<{ readonly mapped: ToolRecord[]; readonly kept: string[] }> {
   const { sql, accountId } = context;
-  const rows = await sql<{ key: string }[]>`
-    select key from tools where account_id = ${accountId} and instance_id = ${instanceId} and state <> 'unmapped'
-      and key = any (${all.map(({ pattern }) => pattern.key)}::text[])`;
-  const known = new Set(overwrite ? [] : rows.map(({ key }) => key));
+  const keys = all.map(({ pattern }) => pattern.key);
+  const known = overwrite ? new Set<string>() : await settledTools(sql, accountId, instanceId, keys);
   const [kept, open] = [true, false].map((is) => all.filter(({ pattern }) => known.has(pattern.key) === is));
   const mapped = await mapTools(context, instanceId, open ?? []);
   return { mapped, kept: (kept ?? []).map(({ pattern }) => pattern.text) };

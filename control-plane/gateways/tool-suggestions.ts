@@ -73,6 +73,19 @@ export async function readSuggestions(sql: Sql, accountId: string, id: string) {
   return { templates, tools };
 }
 
+/** The form of the requests of a tool that were seen, null where none was. */
+export async function readShape(
+  sql: Sql,
+  accountId: string,
+  instanceId: string,
+  key: string,
+): Promise<RequestShape | null> {
+  const [row] = await sql<{ seen_shape: unknown }[]>`
+    select shape as seen_shape from tool_sightings
+    where account_id = ${accountId} and instance_id = ${instanceId} and key = ${key}`;
+  return row === undefined ? null : shapeIn(row);
+}
+
 function suggested(name: string, shape: RequestShape | null, mandate: SuggestionMandate): MappingSuggestion | null {
   const reading = parseToolPattern(name);
   return reading.ok ? suggestMapping(reading.pattern, shape, mandate) : null;
