@@ -1,6 +1,8 @@
+import { scopeCovers } from '../../../core/action.ts';
+import type { MappingSuggestion } from '../../../core/mapping-suggestion.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
 import { blockTool, countTools, patternOf, readTools, type ToolState, unmapTool } from '../../gateways/tool-store.ts';
-import { readSuggestions, seenView } from '../../gateways/tool-suggestions.ts';
+import { readSuggestionMandate, readSuggestions, seenView } from '../../gateways/tool-suggestions.ts';
 import { formValues } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { buttonForm } from '../parts/form-parts.ts';
@@ -8,6 +10,7 @@ import { badge, buttonLink, card, column, crumbs, emptyState, heading, pager, ta
 import { moment } from '../parts/time.ts';
 import { mappingWords, shapeDetails, shown, toolLabel } from '../parts/tool-parts.ts';
 import { type Answer, get, page, post, type SignedInVisit, seeOther } from '../visit.ts';
+import type { Words } from '../words.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 
 /** Tools of one page of a list. */
@@ -83,12 +86,13 @@ async function discovered(visit: SignedInVisit, gateway: GatewayRecord): Promise
     const action = buttonLink(text.importAction, `${GATEWAYS_PATH}/${id}/tools/import`, true);
     return emptyState(text.newEmptyTitle, text.newEmptyText, action);
   }
+  const { scope } = await readSuggestionMandate(deps.sql, session.accountId, gateway.mandate_id);
   const { from: asked } = visit.request.query as { readonly from?: unknown };
   const from = typeof asked === 'string' && /^\d{1,4}$/.test(asked) ? Number(asked) : 0;
   const merges = from === 0 ? found.templates.slice(0, MERGES_SHOWN) : [];
   const merged = new Set(found.templates.slice(0, MERGES_SHOWN).flatMap(({ tools }) => tools));
   const single = found.tools.filter(({ name }) => !merged.has(name));
-  const rows = single.slice(from, from + PAGE_TOOLS).map((one) => discoveredRow(visit, gateway, one));
+  const rows = single.slice(from, from + PAGE_TOOLS).map((one) => discoveredRow(visit, gateway, one, scope));
   const columns = [
     { label: text.name, kind: 'main' },
     { label: text.seen },
@@ -98,7 +102,7 @@ async function discovered(visit: SignedInVisit, gateway: GatewayRecord): Promise
   ] as const;
   const next = from + PAGE_TOOLS < single.length ? `${toolsPath(id)}?from=${from + PAGE_TOOLS}` : null;
   return [
-    merges.map((one) => mergeCard(visit, gateway, one)),
+    merges.map((one) => mergeCard(visit, gateway, one, scope)),
     rows.length === 0 ? null : table(text.title, columns, rows),
     pager(
       from === 0 ? null : { label: text.first, path: toolsPath(id) },
@@ -109,7 +113,12 @@ async function discovered(visit: SignedInVisit, gateway: GatewayRecord): Promise
 
 type Suggestions = Awaited<ReturnType<typeof readSuggestions>>;
 
-function mergeCard({ words }: SignedInVisit, gateway: GatewayRecord, one: Suggestions['templates'][number]): Html {
+function mergeCard(
+  { words }: SignedInVisit,
+  gateway: GatewayRecord,
+  one: Suggestions['templates'][number],
+  scope: readonly string[],
+): Html {
   const { tools: text } = words;
   const paths = one.tools
     .slice(0, MERGED_PATHS_SHOWN)
@@ -118,7 +127,7 @@ function mergeCard({ words }: SignedInVisit, gateway: GatewayRecord, one: Sugges
   return card(
     text.mergeTitle(one.tools.length),
     html`<p>${toolLabel(one.name)}</p>
-${one.suggestion === null ? null : html`<p>${mappingWords(words, one.suggestion.mapping)}</p>`}
+${one.suggestion === null ? null : html`<p>${suggestedWords(words, one.suggestion, scope)}</p>`}
 ${shapeDetails(words, one.shape)}
 <details class="small"><summary>${text.mergePaths}</summary><ul class="seen">${paths}${
       rest > 0 ? html`<li class="muted">${text.andMore(rest)}</li>` : null
@@ -128,10 +137,17 @@ ${shapeDetails(words, one.shape)}
   );
 }
 
+/** A suggestion in words, marked where the mandate would deny it whatever the amount. */
+function suggestedWords(words: Words, { mapping }: MappingSuggestion, scope: readonly string[]): Fragment {
+  const outside = scopeCovers(scope, mapping.action_type) ? null : badge('warn', words.tools.outside);
+  return [mappingWords(words, mapping), ' ', outside];
+}
+
 function discoveredRow(
   visit: SignedInVisit,
   { instance_id: id }: GatewayRecord,
   { name, seen, suggestion }: Suggestions['tools'][number],
+  scope: readonly string[],
 ): Fragment[] {
   const { words, language } = visit;
   const { tools: text } = words;
@@ -146,7 +162,7 @@ function discoveredRow(
     toolLabel(name),
     often,
     shapeDetails(words, seen?.shape ?? null),
-    suggestion === null ? null : html`<span class="small">${mappingWords(words, suggestion.mapping)}</span>`,
+    suggestion === null ? null : html`<span class="small">${suggestedWords(words, suggestion, scope)}</span>`,
     html`<div class="actions"><a class="button small primary" href="${editPath(id, name)}">${text.look}</a>
 ${blockButton(visit, id, name)}</div>`,
   ];

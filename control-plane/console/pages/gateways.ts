@@ -115,9 +115,9 @@ async function gatewaysTable(visit: SignedInVisit, gateways: readonly GatewayRec
   const text = words.gateways;
   const names = await mandateNames(visit);
   const rows = gateways.map((gateway) => [
-    html`<a href="${GATEWAYS_PATH}/${gateway.instance_id}"><bdi>${gateway.name}</bdi></a>`,
+    html`<a href="${GATEWAYS_PATH}/${gateway.instance_id}"><bdi>${shown(gateway.name)}</bdi></a>`,
     statusBadge(visit, gateway),
-    html`<bdi>${names.get(gateway.mandate_id) ?? gateway.mandate_id}</bdi>`,
+    html`<bdi>${shown(names.get(gateway.mandate_id) ?? gateway.mandate_id)}</bdi>`,
     html`<code class="small">${gateway.target_url}</code>`,
     gateway.unmapped_tools === 0
       ? html`<span class="muted">0</span>`
@@ -173,7 +173,7 @@ async function newPage(visit: SignedInVisit, state: FormState, status = 200): Pr
     );
   }
   const choices = usable.map(
-    ({ terms, name }) => [terms.mandate_id, `${name} (${terms.mandate_id.slice(-6)})`] as const,
+    ({ terms, name }) => [terms.mandate_id, `${shown(name)} (${terms.mandate_id.slice(-6)})`] as const,
   );
   const given = { label: text.mandate, hint: text.mandateHint, required: true };
   const fields = [
@@ -282,7 +282,7 @@ async function tokenPage(
   body: JSON.stringify({ amount: 1, currency: 'EUR', counterparty: 'acme' }),
 });`;
   const body = column(
-    heading(title, html`<bdi>${gateway.name}</bdi>`),
+    heading(title, html`<bdi>${shown(gateway.name)}</bdi>`),
     notice('warn', text.tokenLead),
     card(text.token, secretLine('new-token', token, words.shell)),
     card(text.tryTitle, copied('curl-line', curlOf(address, token), words.shell), text.tryLead),
@@ -333,7 +333,7 @@ ${buttonLink(words.tools.importAction, `${path}/tools/import`)}</div>`,
     card(text.reach, copied('curl-line', curlOf(addressOf(visit), '$GATEWAY_TOKEN'), words.shell), text.reachLead),
     card(text.settings, await settings(visit, gateway)),
   );
-  return page('gateways', gateway.name, body);
+  return page('gateways', shown(gateway.name), body);
 }
 
 async function settings(visit: SignedInVisit, gateway: GatewayRecord): Promise<Html> {
@@ -343,7 +343,7 @@ async function settings(visit: SignedInVisit, gateway: GatewayRecord): Promise<H
   const name = (await mandateNames(visit)).get(mandate_id) ?? mandate_id;
   const remove = html`<a href="${GATEWAYS_PATH}/${instance_id}/credential/remove">${text.remove}</a>`;
   return facts([
-    [text.mandate, html`<a href="/console/mandates/${mandate_id}"><bdi>${name}</bdi></a>`],
+    [text.mandate, html`<a href="/console/mandates/${mandate_id}"><bdi>${shown(name)}</bdi></a>`],
     [text.target, html`<code>${gateway.target_url}</code>`],
     [
       text.credential,
@@ -411,7 +411,7 @@ function question(
 ${buttonLink(visit.words.shell.cancel, path)}</div>`,
     ]),
   );
-  return page('gateways', title, body);
+  return page('gateways', shown(title), body);
 }
 
 async function switchTo(visit: SignedInVisit, status: GatewayRecord['status']): Promise<Answer> {

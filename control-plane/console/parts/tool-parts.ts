@@ -24,7 +24,7 @@ export function toolLabel(name: string): Html {
   const text = shown(name);
   const half = NAME_SHOWN_CHARACTERS / 2;
   const short = text.length <= NAME_SHOWN_CHARACTERS ? text : `${text.slice(0, half)}…${text.slice(-half)}`;
-  return html`<code dir="ltr">${short}</code>`;
+  return html`<code class="tool" dir="ltr">${short}</code>`;
 }
 
 /** Lines with a button that copies them; `id` is unique on its page. */

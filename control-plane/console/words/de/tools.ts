@@ -178,7 +178,7 @@ export const tools: Words['tools'] = {
   overwrite: 'Auch die schon zugeordneten oder gesperrten',
   overwriteHint: 'Sonst bleiben sie, wie sie sind.',
   guess: 'Geraten',
-  outside: 'Vom Mandat nicht umfasst',
+  outside: 'Nicht umfasst',
   skipped: 'Können keine Werkzeuge sein',
   flash: {
     mapped: 'Die Zuordnung ist gespeichert. Sie gilt ab der nächsten Anfrage.',

@@ -173,7 +173,7 @@ export const tools = {
   overwrite: 'Also those that are mapped or blocked',
   overwriteHint: 'Else they stay as they are.',
   guess: 'A guess',
-  outside: 'Not covered by the mandate',
+  outside: 'Not covered',
   skipped: 'Cannot be tools',
   flash: {
     mapped: 'The mapping is saved. It holds for the next request.',
