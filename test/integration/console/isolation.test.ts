@@ -27,6 +27,7 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
   return {
     ...Object.fromEntries(ofGateways.map(({ path }) => [path, instance])),
     '/mandates/:id': mandate_id,
+    '/keys/:id/change': textAt(key, 'key_id'),
     '/keys/:id/revoke': textAt(key, 'key_id'),
     '/passkeys/:id/remove': passkey,
     '/account/sessions/:id/revoke': session?.session_id ?? '',
