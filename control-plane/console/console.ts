@@ -85,6 +85,7 @@ function registerPage(scope: FastifyInstance, deps: ConsoleDependencies, route: 
   scope.route({
     method: route.method,
     url,
+    ...('bodyLimitBytes' in route ? { bodyLimit: route.bodyLimitBytes } : {}),
     handler: async (request, reply) => {
       const visit = visits.get(request);
       if (visit === undefined) throw new Error('a page without its hooks');

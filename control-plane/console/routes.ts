@@ -1,5 +1,7 @@
 import { accountPages } from './pages/account.ts';
 import { approvalPages } from './pages/approvals.ts';
+import { toolPages } from './pages/gateway-tools.ts';
+import { gatewayPages } from './pages/gateways.ts';
 import { keyPages } from './pages/keys.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
@@ -10,6 +12,8 @@ import { settingsPages } from './pages/settings.ts';
 import { signInPages } from './pages/sign-in.ts';
 import { signUpPages } from './pages/sign-up.ts';
 import { stopPages } from './pages/stop.ts';
+import { toolImportPages } from './pages/tool-import.ts';
+import { toolMappingPages } from './pages/tool-mapping.ts';
 import { unbuiltPages } from './pages/unbuilt.ts';
 import { webhookPages } from './pages/webhooks.ts';
 import type { ConsoleRoute } from './visit.ts';
@@ -24,6 +28,10 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...overviewPages,
   ...mandatePages,
   ...stopPages,
+  ...gatewayPages,
+  ...toolPages,
+  ...toolMappingPages,
+  ...toolImportPages,
   ...keyPages,
   ...approvalPages,
   ...reconcilePages,

@@ -113,6 +113,8 @@ export type ConsoleRoute =
       readonly method: 'GET' | 'POST';
       readonly path: string;
       readonly answer: (visit: SignedInVisit) => Promise<Answer>;
+      /** Of a form that may be larger than others. */
+      readonly bodyLimitBytes?: number;
     };
 
 /** A page that needs a session; its handler looks only at rows of `visit.session.accountId`. */
@@ -121,8 +123,12 @@ export function get(path: string, answer: (visit: SignedInVisit) => Promise<Answ
 }
 
 /** A form that needs a session; its CSRF token and origin were checked before the handler runs. */
-export function post(path: string, answer: (visit: SignedInVisit) => Promise<Answer>): ConsoleRoute {
-  return { access: 'signed-in', method: 'POST', path, answer };
+export function post(
+  path: string,
+  answer: (visit: SignedInVisit) => Promise<Answer>,
+  more: { readonly bodyLimitBytes?: number } = {},
+): ConsoleRoute {
+  return { access: 'signed-in', method: 'POST', path, answer, ...more };
 }
 
 /** A page for everybody. */

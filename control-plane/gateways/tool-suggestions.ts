@@ -8,7 +8,7 @@ import type { Sql } from '../db/client.ts';
 import { UNMAPPED_TOOLS_MAX } from '../decisions/gateway-ask.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { idParam } from '../http/request.ts';
-import { readGateway } from './routes.ts';
+import { readGateway } from './store.ts';
 
 /** What was seen of a tool that nothing could be read from, in the columns of {@link SEEN_COLUMNS}. */
 export interface SeenRow {
@@ -47,21 +47,43 @@ function shapeIn(row: Pick<SeenRow, 'seen_shape'>): RequestShape | null {
 export function registerToolSuggestionRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways/:id/tools/suggestions', async (request) => {
     const [accountId, id] = [accountOf(request), idParam(request, 'gwi')];
-    const { mandate_id } = await readGateway(deps.sql, accountId, id);
-    const mandate = await mandateOf(deps.sql, accountId, mandate_id);
-    const unmapped = await discoveredOf(deps.sql, accountId, id);
-    const tools = unmapped.map(({ pattern, ...row }) => ({
-      name: pattern,
-      seen: seenView(row),
-      suggestion: suggested(pattern, shapeIn(row), mandate),
-    }));
-    const known = unmapped.map(({ pattern: name, ...row }) => ({ name, shape: shapeIn(row) }));
-    const templates = suggestTemplates(known).map((one) => ({
-      ...one,
-      suggestion: suggested(one.name, one.shape, mandate),
-    }));
-    return { templates, tools };
+    return readSuggestions(deps.sql, accountId, id);
   });
+}
+
+/**
+ * The discovered tools of an instance, and the templates that they could be, each with a suggested mapping.
+ *
+ * @throws ProblemError 404
+ */
+export async function readSuggestions(sql: Sql, accountId: string, id: string) {
+  const { mandate_id } = await readGateway(sql, accountId, id);
+  const mandate = await readSuggestionMandate(sql, accountId, mandate_id);
+  const unmapped = await discoveredOf(sql, accountId, id);
+  const tools = unmapped.map(({ pattern, ...row }) => ({
+    name: pattern,
+    seen: seenView(row),
+    suggestion: suggested(pattern, shapeIn(row), mandate),
+  }));
+  const known = unmapped.map(({ pattern: name, ...row }) => ({ name, shape: shapeIn(row) }));
+  const templates = suggestTemplates(known).map((one) => ({
+    ...one,
+    suggestion: suggested(one.name, one.shape, mandate),
+  }));
+  return { templates, tools };
+}
+
+/** The form of the requests of a tool that were seen, null where none was. */
+export async function readShape(
+  sql: Sql,
+  accountId: string,
+  instanceId: string,
+  key: string,
+): Promise<RequestShape | null> {
+  const [row] = await sql<{ seen_shape: unknown }[]>`
+    select shape as seen_shape from tool_sightings
+    where account_id = ${accountId} and instance_id = ${instanceId} and key = ${key}`;
+  return row === undefined ? null : shapeIn(row);
 }
 
 function suggested(name: string, shape: RequestShape | null, mandate: SuggestionMandate): MappingSuggestion | null {
@@ -69,7 +91,12 @@ function suggested(name: string, shape: RequestShape | null, mandate: Suggestion
   return reading.ok ? suggestMapping(reading.pattern, shape, mandate) : null;
 }
 
-async function mandateOf(sql: Sql, accountId: string, mandateId: string): Promise<SuggestionMandate> {
+/** What the mandate of an instance says that suggestions go by. */
+export async function readSuggestionMandate(
+  sql: Sql,
+  accountId: string,
+  mandateId: string,
+): Promise<SuggestionMandate> {
   const [row] = await sql<SuggestionMandate[]>`
     select scope, currency from mandates where account_id = ${accountId} and mandate_id = ${mandateId}`;
   if (row === undefined) throw new Error('an instance without a mandate');

@@ -34,7 +34,8 @@ import { mappingBody } from './mapping-body.ts';
 const URL_MAX_CHARACTERS = 12_000;
 const BODY_MAX_CHARACTERS = 200_000;
 
-const trialBody = z.strictObject({
+/** A request to try out, as it is sent. */
+export const trialBody = z.strictObject({
   method: z.string().max(16),
   /** With its query, as the agent would send it behind /api/gateway/http. */
   path: z.string().max(URL_MAX_CHARACTERS),
@@ -44,7 +45,7 @@ const trialBody = z.strictObject({
   mapping: mappingBody.optional(),
   name: z.string().max(4_096).optional(),
 });
-type Trial = z.infer<typeof trialBody>;
+export type Trial = z.infer<typeof trialBody>;
 
 /** A request of a trial, read as the proxy reads one. */
 interface TriedRequest extends ReadInput {
@@ -56,16 +57,35 @@ interface TriedRequest extends ReadInput {
 
 /** The route that says what would become of a request, without recording or reserving anything. */
 export function registerToolTrialRoute(app: FastifyInstance, deps: RouteDependencies): void {
-  const versions = new VersionCache((accountId, instanceId, sealed) =>
-    deps.custody.open(accountId, 'credential', instanceId, sealed).toString('utf8'),
-  );
+  const versions = trialVersions(deps);
   app.post('/admin/gateways/:id/tools/test', async (request) => {
     const trial = readBody(request, trialBody);
-    const id = idParam(request, 'gwi');
-    const tried = readTrial(trial);
-    const given = trial.mapping === undefined ? null : givenVersion(trial.mapping, trial.name, tried);
-    return deps.commands.command(accountOf(request), (context) => tryOut(context, versions, id, tried, given));
+    return tryRequest(deps, versions, { accountId: accountOf(request), instanceId: idParam(request, 'gwi') }, trial);
   });
+}
+
+/** What trials keep of mandates and mappings from one to the next. */
+export function trialVersions({ custody }: Pick<RouteDependencies, 'custody'>): VersionCache {
+  return new VersionCache((accountId, instanceId, sealed) =>
+    custody.open(accountId, 'credential', instanceId, sealed).toString('utf8'),
+  );
+}
+
+/**
+ * What would become of a request; nothing is recorded or reserved.
+ *
+ * @throws ProblemError as the gateway would answer the request before it decides; 404; 422 naming what of the mapping
+ * could not be saved
+ */
+export async function tryRequest(
+  { commands }: Pick<RouteDependencies, 'commands'>,
+  versions: VersionCache,
+  { accountId, instanceId }: { readonly accountId: string; readonly instanceId: string },
+  trial: Trial,
+) {
+  const tried = readTrial(trial);
+  const given = trial.mapping === undefined ? null : givenVersion(trial.mapping, trial.name, tried);
+  return commands.command(accountId, (context) => tryOut(context, versions, instanceId, tried, given));
 }
 
 /** @throws ProblemError as the gateway would answer the request before it decides */

@@ -8,13 +8,13 @@ import type { CommandContext } from '../decisions/command.ts';
 import type { KeyChange, KeyInput } from './input.ts';
 
 /** Requests per second and burst of both classes (interface.md, Limits); a key may have its own. */
-const RATES = {
+export const KEY_RATES = {
   verify_per_second: 100,
   verify_burst: 500,
   management_per_second: 10,
   management_burst: 20,
 } as const;
-type Rates = Record<keyof typeof RATES, number>;
+type Rates = Record<keyof typeof KEY_RATES, number>;
 
 /** A row of `api_keys` with its last use; the hash of the secret is never read here. */
 export interface KeyRecord extends Rates {
@@ -96,7 +96,7 @@ export async function createKey(context: CommandContext, input: KeyInput, token:
   await refuseMore(context);
   const id = newTypeId('key', context.nowMs);
   const { name, scopes, ...given } = input;
-  const rates = merged(RATES, given);
+  const rates = merged(KEY_RATES, given);
   await sql`insert into api_keys (account_id, key_id, name, token_hash, scopes, status, verify_per_second,
       verify_burst, management_per_second, management_burst, created_at)
     values (${accountId}, ${id}, ${name}, decode(${secretHash(token)}, 'hex'), ${scopes}::text[], 'active',

@@ -22,6 +22,7 @@ const PAGES = [
   '/console/approvals',
   '/console/mandates',
   '/console/gateways',
+  '/console/gateways/new',
   '/console/keys',
   '/console/keys/new',
   '/console/evidence',

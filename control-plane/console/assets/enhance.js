@@ -60,6 +60,15 @@ window.addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
 
+/** A file is read into the field that its choice names; the form sends the field alone. */
+for (const choice of document.querySelectorAll('input[type=file][data-fill]')) {
+  choice.addEventListener('change', async () => {
+    const field = document.getElementById(choice.dataset.fill);
+    const [file] = choice.files;
+    if (field !== null && file !== undefined) field.value = await file.text();
+  });
+}
+
 /**
  * Pages that must not grow old name a stream of events (`data-live`); when it says that something changed, the page is
  * loaded anew. Who has typed something keeps it, and is shown the part that says so (`data-stale`).

@@ -1,6 +1,7 @@
 import { accounts } from './de/accounts.ts';
 import { approvals } from './de/approvals.ts';
 import { errors } from './de/errors.ts';
+import { gateways } from './de/gateways.ts';
 import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
 import { notifications } from './de/notifications.ts';
@@ -8,6 +9,7 @@ import { overview } from './de/overview.ts';
 import { reconcile } from './de/reconcile.ts';
 import { shell } from './de/shell.ts';
 import { stop } from './de/stop.ts';
+import { tools } from './de/tools.ts';
 import { wizard } from './de/wizard.ts';
 import type { Words } from './en.ts';
 
@@ -21,6 +23,8 @@ export const de: Words = {
   wizard,
   stop,
   keys,
+  gateways,
+  tools,
   approvals,
   reconcile,
   notifications,

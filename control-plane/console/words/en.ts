@@ -1,6 +1,7 @@
 import { accounts } from './en/accounts.ts';
 import { approvals } from './en/approvals.ts';
 import { errors } from './en/errors.ts';
+import { gateways } from './en/gateways.ts';
 import { keys } from './en/keys.ts';
 import { mandates } from './en/mandates.ts';
 import { notifications } from './en/notifications.ts';
@@ -8,6 +9,7 @@ import { overview } from './en/overview.ts';
 import { reconcile } from './en/reconcile.ts';
 import { shell } from './en/shell.ts';
 import { stop } from './en/stop.ts';
+import { tools } from './en/tools.ts';
 import { wizard } from './en/wizard.ts';
 import type { Translated } from './translated.ts';
 
@@ -21,6 +23,8 @@ export const en = {
   wizard,
   stop,
   keys,
+  gateways,
+  tools,
   approvals,
   reconcile,
   notifications,

@@ -42,6 +42,25 @@ t.test('a form that is refused keeps what was typed and says what is wrong besid
   t.same(await fixture.sql`select from api_keys`, []);
 });
 
+t.test('the rates of a key are shown, given and changed; what it may do is not', async (t) => {
+  const fixture = await consoleFixture(t);
+  const { browser } = await fixture.person();
+  t.match((await browser.get('/console/keys/new')).text, /name="verify_per_second" [^>]*value="100"/);
+  const wrong = await browser.post('/console/keys', { name: 'Shop', 'scopes[verify]': 'on', verify_burst: 'x' });
+  t.match(wrong.text, /id="f-verify-burst-error"/);
+  await browser.post('/console/keys', { name: 'Shop', 'scopes[verify]': 'on', verify_per_second: '7' });
+  const list = await browser.get('/console/keys');
+  t.match(list.text, /7 decisions, 10 others a second/);
+  const path = `/console/keys/${/key_[0-9a-z]{26}/.exec(list.text)?.[0]}/change`;
+  t.match((await browser.get(path)).text, /value="7"/);
+  t.equal((await browser.post(path, { name: '', verify_per_second: '0' })).status, 422);
+  const changed = { name: 'Till', management_per_second: '3', 'scopes[mandates:read]': 'on' };
+  t.equal((await browser.post(path, changed)).location, '/console/keys');
+  t.match(await fixture.sql`select name, scopes, verify_per_second, management_per_second from api_keys`, [
+    { name: 'Till', scopes: ['verify'], verify_per_second: 7, management_per_second: 3 },
+  ]);
+});
+
 t.test('a message is one of ours, whatever the cookie says', async (t) => {
   const fixture = await consoleFixture(t);
   const { browser } = await fixture.person();

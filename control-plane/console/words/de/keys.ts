@@ -29,6 +29,20 @@ export const keys: Words['keys'] = {
   created: 'Gemacht',
   lastUsed: 'Zuletzt benutzt',
   never: 'Nie',
+  rate: 'Wie schnell',
+  rateText: (verify, other) => `${verify} Entscheidungen, ${other} andere je Sekunde`,
+  rateHint: 'Anfragen je Sekunde, und wie viele auf einmal kommen dürfen, bevor das zählt.',
+  rateProblem: 'Geben Sie eine ganze Zahl von 1 bis 1000000 an.',
+  rates: {
+    verify_per_second: 'Entscheidungen je Sekunde',
+    verify_burst: 'Entscheidungen auf einmal',
+    management_per_second: 'Andere je Sekunde',
+    management_burst: 'Andere auf einmal',
+  },
+  change: 'Ändern',
+  changeTitle: (name) => `${name} ändern`,
+  changeLead: 'Was der Schlüssel darf, ändert sich nie: Machen Sie dafür einen anderen und widerrufen Sie diesen.',
+  changeSubmit: 'Speichern',
   revoke: 'Widerrufen',
   revokeTitle: (name) => `${name} widerrufen?`,
   revokeText:
@@ -39,5 +53,8 @@ export const keys: Words['keys'] = {
   emptyText:
     'Mit einem Schlüssel kann Ihre eigene Software Mandate vorlegen, Handlungen prüfen lassen oder die Nachweise ' +
     'lesen. Agenten hinter einem Gateway brauchen keinen: Sie haben das Token ihres Gateways.',
-  flash: { revoked: 'Der Schlüssel ist widerrufen. Er öffnet nichts mehr.' },
+  flash: {
+    changed: 'Die Änderungen sind gespeichert.',
+    revoked: 'Der Schlüssel ist widerrufen. Er öffnet nichts mehr.',
+  },
 };

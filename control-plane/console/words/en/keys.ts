@@ -28,6 +28,20 @@ export const keys = {
   created: 'Made',
   lastUsed: 'Last used',
   never: 'Never',
+  rate: 'How fast',
+  rateText: (verify: string, other: string) => `${verify} decisions, ${other} others a second`,
+  rateHint: 'Requests a second, and how many may come at once before that counts.',
+  rateProblem: 'Give a whole number from 1 to 1000000.',
+  rates: {
+    verify_per_second: 'Decisions a second',
+    verify_burst: 'Decisions at once',
+    management_per_second: 'Others a second',
+    management_burst: 'Others at once',
+  },
+  change: 'Change',
+  changeTitle: (name: string) => `Change ${name}`,
+  changeLead: 'What the key may do never changes: for that, make another one and revoke this.',
+  changeSubmit: 'Save',
   revoke: 'Revoke',
   revokeTitle: (name: string) => `Revoke ${name}?`,
   revokeText: 'Software that uses this key is refused from its next request on. This cannot be undone.',
@@ -36,5 +50,5 @@ export const keys = {
   emptyText:
     'A key lets your own software present mandates, have actions verified or read the evidence. Agents behind a ' +
     'gateway need none: they have the token of their gateway.',
-  flash: { revoked: 'The key is revoked. It opens nothing any more.' },
+  flash: { changed: 'The changes are saved.', revoked: 'The key is revoked. It opens nothing any more.' },
 };
