@@ -184,7 +184,7 @@ function card(
 function broken(file: string, { seq, id, problem }: ExportProblem, told: object): CliError {
   const entry = seq === null ? '' : ` entry ${seq}${id === null ? '' : ` (${printable(id)})`}:`;
   return new CliError(`${file} is not as it was exported:${entry} ${printable(problem)}.`, {
-    next: 'Everything before it is intact. Compare with another export of the same account: mandate evidence verify FILE FILE2',
+    next: 'Everything before it is intact. Compare with another export: mandate evidence verify FILE FILE2',
     json: JSON.stringify({ error: 'export_broken', ...told }),
   });
 }

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, usageError } from './cli-error.ts';
 import { registerAccount } from './commands/account.ts';
 import { registerAgent } from './commands/agent.ts';
+import { CheckedOtherwise, registerDossiers } from './commands/dossiers.ts';
 import { registerEscalations } from './commands/escalations.ts';
 import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';
@@ -42,6 +43,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     await buildProgram(io, jsonAsked).parseAsync(args, { from: 'user' });
     return EXIT_DONE;
   } catch (error) {
+    if (error instanceof CheckedOtherwise) return error.exitCode;
     if (error instanceof CommanderError) return commanderExit(error, io, jsonAsked);
     const known = error instanceof CliError ? error : unexpected(error);
     const lines = known.next === undefined ? [known.message] : [known.message, known.next];
@@ -81,6 +83,7 @@ function buildProgram(io: Io, jsonAsked: boolean): Command {
   registerEscalations(program, invocation);
   registerReconcile(program, invocation);
   registerEvidence(program, invocation);
+  registerDossiers(program, invocation);
   program.commandsGroup('For relying parties, with MANDATE_API_KEY:');
   registerRelyingParty(program, invocation);
   registerSandbox(program, invocation);

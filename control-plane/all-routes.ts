@@ -2,6 +2,7 @@ import { registerDenialCodeRoutes } from './api/denial-codes.ts';
 import { registerOpenApiRoutes } from './api/openapi.ts';
 import { registerConsumptionRoutes } from './consumptions/routes.ts';
 import { registerPresentRoutes } from './custody/routes.ts';
+import { registerDossierRoutes } from './dossiers/routes.ts';
 import { registerEscalationRoutes } from './escalations/routes.ts';
 import { registerDecisionRoutes } from './evidence/decision-routes.ts';
 import { registerExportRoutes } from './evidence/export-routes.ts';
@@ -41,6 +42,7 @@ const NOUNS: readonly RegisterRoutes[] = [
   registerExportRoutes,
   registerLogRoutes,
   registerDecisionRoutes,
+  registerDossierRoutes,
   registerKeyRoutes,
   registerMandateStatusRoutes,
   registerPresentRoutes,

@@ -6,9 +6,9 @@ import { Custody, checkMasterKey } from './custody/custody.ts';
 import { connect, type Sql } from './db/client.ts';
 import { assertMigrated } from './db/migrate.ts';
 import { listLogKeys } from './signing/log-key.ts';
-import { listKeys, type Rotation, rotateKeys } from './signing/stored-keys.ts';
+import { listKeys, type Rotation, rotateKeys, storedKeys } from './signing/stored-keys.ts';
 
-// The database part of `mandate signing-keys list|rotate`. These keys are the service's, not an account's: who may
+// The database part of `mandate signing-keys list|rotate|export`. These keys are the service's, not an account's: who may
 // rotate them is who runs it, that is, who holds the database and the master key.
 
 async function rotate(sql: Sql, masterKey: Buffer | null): Promise<Rotation> {
@@ -27,6 +27,16 @@ async function list(sql: Sql) {
   return { keys: await listKeys(sql), log_keys: await listLogKeys(sql) };
 }
 
+/** The JWKS that the service publishes. */
+async function exported(sql: Sql) {
+  return { keys: (await storedKeys(sql)).map(({ public_jwk }) => JSON.parse(public_jwk) as unknown) };
+}
+
+async function answerTo(command: string | undefined, sql: Sql, masterKey: Buffer | null) {
+  if (command === 'rotate') return await rotate(sql, masterKey);
+  return command === 'export' ? await exported(sql) : await list(sql);
+}
+
 async function main(): Promise<number> {
   let sql: Sql | null = null;
   try {
@@ -34,7 +44,7 @@ async function main(): Promise<number> {
     if (databaseAppUrl === null) throw new Error('MANDATE_DATABASE_APP_URL is not set.');
     sql = connect(databaseAppUrl, { max: 1, applicationName: 'mandate signing-keys' });
     await assertMigrated(sql);
-    const answer = process.argv[2] === 'rotate' ? await rotate(sql, masterKey) : await list(sql);
+    const answer = await answerTo(process.argv[2], sql, masterKey);
     process.stdout.write(`${JSON.stringify(answer)}\n`);
     return 0;
   } catch (error) {

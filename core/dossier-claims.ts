@@ -28,7 +28,7 @@ export type ClaimName = (typeof CLAIM_NAMES)[number];
 /** `not_checked`: nothing speaks against it, but what would prove it is not at hand. */
 export type ClaimResult = 'ok' | 'failed' | 'not_checked';
 
-/** One claim and what became of it, in a plain sentence; what is essential must be `ok` for a dossier to be accepted. */
+/** One claim and what became of it, in a plain sentence; what is essential must be `ok` for acceptance. */
 export interface Claim {
   readonly name: ClaimName;
   readonly result: ClaimResult;
@@ -69,20 +69,23 @@ export class Claims {
     else this.failed(name, problem);
   }
 
-  /** All claims in the order of {@link CLAIM_NAMES}. */
+  /** All claims in the order of {@link CLAIM_NAMES}, those that failed first. */
   all(): readonly Claim[] {
-    return CLAIM_NAMES.flatMap((name) => this.#claims.filter((claim) => claim.name === name));
+    const ordered = CLAIM_NAMES.flatMap((name) => this.#claims.filter((claim) => claim.name === name));
+    const failed = ordered.filter(({ result }) => result === 'failed');
+    return [...failed, ...ordered.filter(({ result }) => result !== 'failed')];
   }
 
   #add(name: ClaimName, result: ClaimResult, sentence: string, essential: boolean): void {
     const long = sentence.length > DOSSIER_SENTENCE_MAX_CHARACTERS;
     const shown = long ? `${sentence.slice(0, DOSSIER_SENTENCE_MAX_CHARACTERS)}…` : sentence;
     // A cut may part a surrogate pair.
-    this.#claims.push({ name, result, sentence: shown.toWellFormed(), essential });
+    const begun = `${shown.charAt(0).toUpperCase()}${shown.slice(1)}`;
+    this.#claims.push({ name, result, sentence: begun.toWellFormed(), essential });
   }
 }
 
-/** How a sentence names an entry. */
+/** How a sentence names an entry; at its beginning the first letter becomes a capital. */
 export function entryName({ entry: { seq, kind, id } }: DossierEntry): string {
-  return `Entry ${seq} (${kind} ${id})`;
+  return `entry ${seq} (${kind} ${id})`;
 }

@@ -10,7 +10,7 @@ export interface TreeOfEntries {
   readonly root: string;
 }
 
-/** Checks every entry by itself and against the tree head, then how they follow each other. `head` null: there is none. */
+/** Checks every entry by itself and against the tree head (null: there is none), then how they follow each other. */
 export function checkEntries(dossier: Dossier, head: TreeOfEntries | null, claims: Claims): void {
   for (const one of entriesOf(dossier)) {
     const problem = hashProblem(one);

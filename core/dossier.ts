@@ -120,7 +120,7 @@ export function dossierJsonSchema(): object {
   return {
     $id: `urn:mandate-gateway:dossier:${DOSSIER_VERSION}`,
     title: 'Dispute dossier',
-    ...z.toJSONSchema(dossierDocument, { io: 'input', unrepresentable: 'any', reused: 'ref' }),
+    ...z.toJSONSchema(dossierDocument, { io: 'input', unrepresentable: 'any' }),
   };
 }
 
@@ -141,7 +141,7 @@ export function readDossier(bytes: Uint8Array): DossierReading {
     node = parseStrictJson(bytes);
   } catch (error) {
     if (!(error instanceof JsonSyntaxProblem)) throw error;
-    return refused(`The file is not strict JSON: ${error.message} (at ${error.offset})`);
+    return refused(`The file is not strict JSON: ${error.message.replace(/\.$/, '')} (at ${error.offset}).`);
   }
   const version = isJsonObject(node) ? node.get('dossier_version') : undefined;
   const value = plainValue(node);
@@ -151,7 +151,7 @@ export function readDossier(bytes: Uint8Array): DossierReading {
   const parsed = dossierDocument.safeParse(value);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    return refused(`The file is not a dossier: ${issue?.path.join('.') || 'the document'}: ${issue?.message}`);
+    return refused(`The file is not a dossier: ${issue?.path.join('.') || 'the document'}: ${issue?.message}.`);
   }
   return { ok: true, dossier: parsed.data, jwks: (isJsonObject(node) ? node.get('jwks') : null) ?? null };
 }

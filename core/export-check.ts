@@ -48,8 +48,8 @@ export interface ExportVerdict {
 const LINE_FEED = 0x0a;
 const COMMA = 0x2c;
 /** `,"id":"…","kind":"…","prev":"…","seq":…}` is never longer than this. */
-const TAIL_CHARACTERS = 400;
-const TAIL = /,"id":"([0-9a-z_]{30})","kind":"([a-z_.]{1,200})","prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15})\}$/;
+const TAIL_CHARACTERS = 240;
+const TAIL = /,"id":"([0-9a-z_]{30})","kind":"([a-z_.]{1,80})","prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15})\}$/;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z$/;
 const TIME_CHARACTERS = 24;
 const BODY = '","body":';
@@ -121,19 +121,20 @@ export class ExportCheck {
 
   push(chunk: Uint8Array): void {
     if (this.failed) return;
-    // One byte stands before each line, where the leaf's 0x00 is put while it is hashed.
-    const buffer = Buffer.concat([this.#rest, chunk]);
-    let start = 1;
-    for (
-      let end = buffer.indexOf(LINE_FEED, start);
-      end !== -1 && !this.failed;
-      end = buffer.indexOf(LINE_FEED, start)
-    ) {
-      this.#line(buffer, start, end);
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const first = bytes.indexOf(LINE_FEED);
+    // Only the line that began before is put together; the others are read where they lie.
+    this.#rest = Buffer.concat([this.#rest, bytes.subarray(0, first === -1 ? bytes.length : first)]);
+    if (this.#rest.length > EXPORT_LINE_MAX_BYTES) this.#fail(this.#nextSeq, 'its line is longer than any entry');
+    if (first === -1 || this.failed) return;
+    this.#line(this.#rest, 1, this.#rest.length);
+    let start = first + 1;
+    for (let end = bytes.indexOf(LINE_FEED, start); end !== -1 && !this.failed; end = bytes.indexOf(LINE_FEED, start)) {
+      this.#line(bytes, start, end);
       start = end + 1;
     }
-    this.#rest = buffer.subarray(start - 1);
-    if (this.#rest.length > EXPORT_LINE_MAX_BYTES) this.#fail(this.#nextSeq, 'its line is longer than any entry');
+    // One byte stands before each line, where the leaf's 0x00 is put while it is hashed.
+    this.#rest = Buffer.from(bytes.subarray(start - 1));
   }
 
   /** The verdict, once everything was pushed. */
@@ -224,8 +225,7 @@ export class ExportCheck {
     const time = buffer.toString('latin1', at, at + TIME_CHARACTERS);
     const body = buffer.toString('latin1', at + TIME_CHARACTERS, at + TIME_CHARACTERS + BODY.length);
     if (!TIME.test(time) || body !== BODY) return UNKNOWN_FORM;
-    buffer[start - 1] = 0;
-    return { seq, id, at: time, prev, hash: hash('sha256', buffer.subarray(start - 1, end), 'hex') };
+    return { seq, id, at: time, prev, hash: leafHash(buffer, start, end) };
   }
 
   /** `vouched`: the hash that the entry after the later one (or the receipt) has for it. */
@@ -274,6 +274,15 @@ export class ExportCheck {
       this.#failAt(null, 'the timestamp is not the one that was signed');
     }
   }
+}
+
+/** SHA-256(0x00 || line), in hex. The byte before the line lends its place, and has its own value back afterwards. */
+function leafHash(buffer: Buffer, start: number, end: number): string {
+  const before = buffer[start - 1] as number;
+  buffer[start - 1] = 0;
+  const leaf = hash('sha256', buffer.subarray(start - 1, end), 'hex');
+  buffer[start - 1] = before;
+  return leaf;
 }
 
 const SIGNED_OF_HEADER = ['account', 'issuer', 'fromSeq', 'toSeq', 'prev'] as const;

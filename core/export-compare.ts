@@ -94,7 +94,8 @@ function problemOf(
   if (one !== null && other !== null) {
     const [early, late] = one.at <= other.at ? [one, other] : [other, one];
     if (late.logSize < early.logSize) {
-      return `entry ${late.logSize} and all after it are gone: the later export is of ${late.logSize} entries, the earlier of ${early.logSize}`;
+      const sizes = `the later export is of ${late.logSize} entries, the earlier of ${early.logSize}`;
+      return `entry ${late.logSize} and all after it are gone: ${sizes}`;
     }
     const [before, after] = one.toSeq < other.toSeq ? [one, other] : [other, one];
     if (!overlap && before.toSeq + 1 === after.fromSeq) {

@@ -211,6 +211,29 @@ export const SANDBOX_BODY_MAX_BYTES = 16 * 1024;
 export const SANDBOX_ECHO_MAX_BYTES = 64 * 1024;
 /** Mandates swept at a time: each is looked for among all that the sandbox allowed, under its account's lock. */
 export const SANDBOX_SWEEP_BATCH = 5;
+// Dossiers.
+/** A dossier has some twenty entries; an entry's body has 64 KiB at most, and few come near it. */
+export const DOSSIER_MAX_BYTES = 8 * 1024 * 1024;
+/** Entries of one part of a dossier: a hundred reports of an execution, with room. */
+export const DOSSIER_ENTRIES_MAX = 128;
+/** Refused bookings and reports of one receipt that a dossier holds: whoever has the token can make more. */
+export const DOSSIER_REFUSALS_MAX = 16;
+/** A checkpoint has a few hundred characters, and some hundred for each witness. */
+export const DOSSIER_NOTE_MAX_CHARACTERS = 64 * 1024;
+/** Timestamps over one tree head: one for each authority that somebody may ask for. */
+export const DOSSIER_TIMESTAMPS_MAX = 8;
+/** Base64 of the longest timestamp token. */
+export const DOSSIER_TIMESTAMP_MAX_CHARACTERS = 88 * 1024;
+/** Hashes of an audit path: a tree of 2^53 leaves has no longer one. */
+export const DOSSIER_PROOF_MAX_HASHES = 53;
+/** A sentence about a claim; what it repeats of a file is cut there. */
+export const DOSSIER_SENTENCE_MAX_CHARACTERS = 500;
+/** Keys and authorities of a trust file. */
+export const TRUST_FILE_MAX_BYTES = 1024 * 1024;
+/** Keys of one kind in a trust file: a log has one, a set of witnesses a dozen. */
+export const TRUST_KEYS_MAX = 64;
+/** An outcome told so long after its decision is found through the table of late ones; others lie close behind it. */
+export const OUTCOME_LATE_MS = 1_000;
 // Notifications.
 /** Endpoints of one account: each costs a delivery an event. */
 export const WEBHOOK_ENDPOINTS_MAX = 10;
@@ -256,29 +279,6 @@ export const WEBHOOK_SECRET_OVERLAP_MS = 24 * 60 * 60_000;
 /** How long events and their deliveries are kept, in days: beyond a month, which is told of once. */
 export const NOTIFICATIONS_KEPT_DAYS = 45;
 
-// Dossiers.
-/** A dossier has some twenty entries; an entry's body has 64 KiB at most, and few come near it. */
-export const DOSSIER_MAX_BYTES = 8 * 1024 * 1024;
-/** Entries of one part of a dossier: a hundred reports of an execution, with room. */
-export const DOSSIER_ENTRIES_MAX = 128;
-/** Refused bookings and reports of one receipt that a dossier holds: whoever has the token can make more. */
-export const DOSSIER_REFUSALS_MAX = 16;
-/** A checkpoint has a few hundred characters, and some hundred for each witness. */
-export const DOSSIER_NOTE_MAX_CHARACTERS = 64 * 1024;
-/** Timestamps over one tree head: one for each authority that somebody may ask for. */
-export const DOSSIER_TIMESTAMPS_MAX = 8;
-/** Base64 of the longest timestamp token. */
-export const DOSSIER_TIMESTAMP_MAX_CHARACTERS = 88 * 1024;
-/** Hashes of an audit path: a tree of 2^53 leaves has no longer one. */
-export const DOSSIER_PROOF_MAX_HASHES = 53;
-/** A sentence about a claim; what it repeats of a file is cut there. */
-export const DOSSIER_SENTENCE_MAX_CHARACTERS = 500;
-/** Keys and authorities of a trust file. */
-export const TRUST_FILE_MAX_BYTES = 1024 * 1024;
-/** Keys of one kind in a trust file: a log has one, a set of witnesses a dozen. */
-export const TRUST_KEYS_MAX = 64;
-/** An outcome told so long after its decision is found through the table of late ones; others lie close behind it. */
-export const OUTCOME_LATE_MS = 1_000;
 // Exports and replays.
 /** Chains that one control plane reads from end to end at a time: each takes it about half a core. */
 export const LONG_READS_MAX = 4;
@@ -325,8 +325,7 @@ export const WITNESS_ANSWER_MAX_BYTES = 64 * 1024;
 export const CONSISTENCY_PROOF_MAX = 63;
 /** Bytes of one line of an exported file: an entry's body has 64 KiB, a trailer a timestamp token in base64. */
 export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
-/** Entries, and bytes of their bodies, that an export reads at a time: a few such pages are all that it holds. */
-export const EXPORT_PAGE_ENTRIES = 2_000;
-export const EXPORT_PAGE_BYTES = 1024 * 1024;
+/** Entries that an export reads at a time. It holds two such pages: 0.5 MiB as a rule, 17 where all are the longest. */
+export const EXPORT_PAGE_ENTRIES = 256;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;

@@ -84,3 +84,15 @@ const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 export function isTypeId<P extends TypeIdPrefix>(text: unknown, prefix: P): text is TypeId<P> {
   return typeof text === 'string' && text.startsWith(`${prefix}_`) && SUFFIX.test(text.slice(prefix.length + 1));
 }
+
+/** The time part of a TypeID, in Unix milliseconds: its first 48 bits; NaN where it is none. */
+export function typeIdTimeMs(id: string): number {
+  const suffix = id.slice(id.indexOf('_') + 1);
+  if (!SUFFIX.test(suffix)) return Number.NaN;
+  let bits = 0;
+  for (let at = 0; at < TIME_CHARACTERS; at++) bits = bits * 32 + ALPHABET.indexOf(suffix.charAt(at));
+  return bits;
+}
+
+/** Ten characters of five bits are two that are always zero and 48 of time. */
+const TIME_CHARACTERS = 10;

@@ -1,4 +1,4 @@
--- A batch with verifications is one statement as well: then it is a transaction by itself, without `begin` and `commit`.
+-- A batch with verifications is one statement as well: a transaction by itself, without `begin` and `commit`.
 
 -- `record_decisions` with its parameters, then `record_authorisations` with its own; returns the time.
 create function record_and_authorise(

@@ -102,6 +102,22 @@ CREATE OR REPLACE FUNCTION public.epoch_ms(at timestamp with time zone)
 AS $function$ select (extract(epoch from at) * 1000)::bigint $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.escalation_notified()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform record_notification(new.account_id,
+    'escalation.' || case new.status when 'pending' then 'created' else new.status end, new.escalation_id,
+    jsonb_build_object('escalation_id', new.escalation_id, 'mandate_id', new.mandate_id, 'subject_id', new.subject_id,
+      'receipt_id', new.receipt_id, 'action', new.action, 'method', new.request -> 'method',
+      'path', new.request -> 'path', 'tool', new.request -> 'tool', 'created_at', epoch_ms(new.created_at),
+      'expires_at', epoch_ms(new.expires_at), 'decided_at', epoch_ms(new.decided_at), 'reason', new.reason));
+  return null;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.evidence_chain_problem(seq bigint, prev bytea, at text, hash bytea, leaf_hash bytea, before_seq bigint, before_hash bytea, before_at text, latest text)
  RETURNS text
  LANGUAGE sql
@@ -256,6 +272,19 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.evidence_subject(body text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+ SET search_path TO 'pg_catalog'
+AS $function$
+  select coalesce(
+    substring(body from '"escalation_id":"(esc_[0-9a-z]{26})"'),
+    substring(body from '"receipt_id":"(rcp_[0-9a-z]{26})"'),
+    substring(body from '"mandate_id":"(mdt_[0-9a-z]{26})"'))
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.evidence_subtree_is_of_entries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -307,11 +336,55 @@ begin
 end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.limit_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_month date := date_trunc('month', db_clock() at time zone new.time_zone)::date;
+  v_used bigint;
+  v_level record;
+begin
+  select k.reserved + k.booked into v_used from mandate_months k
+  where k.account_id = new.account_id and k.mandate_id = new.mandate_id and k.month = v_month;
+  for v_level in
+    select x.type, x.percent from (values ('limit.warning', 80, new.per_month - new.per_month / 5),
+      ('limit.reached', 100, new.per_month)) as x (type, percent, minor)
+    where new.per_month > 0 and v_used >= x.minor
+  loop
+    perform record_notification(new.account_id, v_level.type, new.mandate_id || to_char(v_month, ' YYYY-MM-DD'),
+      jsonb_build_object('mandate_id', new.mandate_id, 'month', v_month, 'percent', v_level.percent, 'used', v_used,
+        'limit', new.per_month, 'currency', new.currency));
+  end loop;
+  return null;
+end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.list_of(joined text)
  RETURNS text[]
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ select string_to_array(joined, E'\x1f') $function$
+;
+
+CREATE OR REPLACE FUNCTION public.mandate_notified()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_from text;
+begin
+  if tg_op = 'UPDATE' then
+    v_from := old.status;
+  end if;
+  perform record_notification(new.account_id,
+    'mandate.' || case when new.status <> 'active' then new.status when v_from = 'suspended' then 'resumed'
+      else 'activated' end, null,
+    jsonb_build_object('mandate_id', new.mandate_id, 'version', new.version, 'from', v_from, 'to', new.status));
+  return null;
+end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.merkle_fold(p_hashes bytea)
@@ -342,6 +415,21 @@ CREATE OR REPLACE FUNCTION public.ms_time(ms text)
 AS $function$ select to_timestamp(ms::double precision / 1000) $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.new_type_id(p_prefix text, p_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ PARALLEL SAFE
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  select p_prefix || '_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
+    substring(b.bits from i * 5 + 1 for 5)::integer + 1, 1), '' order by i)
+  from (
+    select b'00' || ('x' || lpad(to_hex(epoch_ms(p_at)), 12, '0') || '7'
+      || substr(replace(gen_random_uuid()::text, '-', ''), 14))::bit(128) as bits
+  ) b cross join generate_series(0, 25) as i
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.open_sandbox(p_account_id text)
  RETURNS text
  LANGUAGE plpgsql
@@ -362,6 +450,29 @@ begin
   insert into account_heads (account_id, at) values (p_account_id, db_clock());
   insert into sandbox (account_id, created_at) values (p_account_id, db_clock());
   return p_account_id;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.outcomes_notified()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  v_lost record;
+begin
+  for v_lost in
+    select n.account_id, n.mandate_id, n.subject_id, count(*) as count, sum(n.amount)::bigint as amount,
+      (array_agg(n.receipt_id order by n.receipt_id))[1:20] as receipts
+    from changed n join before o on o.account_id = n.account_id and o.receipt_id = n.receipt_id
+    where n.state = 'unknown' and o.state <> 'unknown'
+    group by n.account_id, n.mandate_id, n.subject_id
+  loop
+    perform record_notification(v_lost.account_id, 'outcome.unknown', null,
+      jsonb_build_object('mandate_id', v_lost.mandate_id, 'subject_id', v_lost.subject_id, 'count', v_lost.count,
+        'amount', v_lost.amount, 'receipts', to_jsonb(v_lost.receipts)));
+  end loop;
+  return null;
 end $function$
 ;
 
@@ -494,6 +605,19 @@ begin
   end if;
   return v_now;
 end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.record_notification(p_account_id text, p_type text, p_once text, p_facts jsonb)
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  insert into notification_events (account_id, event_id, type, at, once, facts)
+  select p_account_id, new_type_id('evt', t.at), p_type, t.at, p_once, p_facts
+  from (select db_clock() as at) t
+  where not exists (select from sandbox s where s.account_id = p_account_id)
+  on conflict do nothing
+$function$
 ;
 
 CREATE OR REPLACE FUNCTION public.rfc3339(moment timestamp with time zone)
@@ -897,6 +1021,13 @@ create table public.installation (
   constraint installation_pkey PRIMARY KEY (only_row)
 );
 
+create table public.late_outcomes (
+  account_id text collate "C" not null,
+  receipt_id text collate "C" not null,
+  seq bigint not null,
+  constraint late_outcomes_pkey PRIMARY KEY (account_id, receipt_id, seq)
+);
+
 create table public.log_keys (
   public_key bytea not null,
   sealed bytea not null,
@@ -957,6 +1088,62 @@ create table public.mandates (
   constraint mandates_version_check CHECK ((version >= 1)),
   constraint mandates_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
   constraint mandates_pkey PRIMARY KEY (account_id, mandate_id)
+);
+
+create table public.notification_deliveries (
+  account_id text collate "C" not null,
+  delivery_id text collate "C" not null,
+  event_id text collate "C" not null,
+  channel text not null,
+  target text collate "C" not null,
+  state text not null,
+  attempts integer default 0 not null,
+  next_at timestamp with time zone not null,
+  not_after timestamp with time zone,
+  created_at timestamp with time zone not null,
+  settled_at timestamp with time zone,
+  last_status integer,
+  last_error text,
+  log jsonb default '[]'::jsonb not null,
+  constraint notification_deliveries_attempts_check CHECK ((attempts >= 0)),
+  constraint notification_deliveries_channel_check CHECK ((channel = ANY (ARRAY['webhook'::text, 'mail'::text]))),
+  constraint notification_deliveries_check CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
+  constraint notification_deliveries_delivery_id_check CHECK ((delivery_id ~ '^dlv_[0-9a-z]{26}$'::text)),
+  constraint notification_deliveries_last_error_check CHECK ((length(last_error) <= 64)),
+  constraint notification_deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'dead'::text]))),
+  constraint notification_deliveries_target_check CHECK (((length(target) >= 3) AND (length(target) <= 254))),
+  constraint notification_deliveries_account_id_event_id_fkey FOREIGN KEY (account_id, event_id) REFERENCES public.notification_events(account_id, event_id) ON DELETE CASCADE,
+  constraint notification_deliveries_pkey PRIMARY KEY (account_id, delivery_id),
+  constraint notification_deliveries_account_id_event_id_target_key UNIQUE (account_id, event_id, target)
+);
+
+create table public.notification_events (
+  account_id text collate "C" not null,
+  event_id text collate "C" not null,
+  type text collate "C" not null,
+  at timestamp with time zone not null,
+  once text collate "C",
+  facts jsonb not null,
+  payload text,
+  spread_at timestamp with time zone,
+  constraint notification_events_event_id_check CHECK ((event_id ~ '^evt_[0-9a-z]{26}$'::text)),
+  constraint notification_events_payload_check CHECK ((length(payload) <= 65536)),
+  constraint notification_events_type_check CHECK ((type ~ '^[a-z_]+[.][a-z_]+$'::text)),
+  constraint notification_events_pkey PRIMARY KEY (account_id, event_id)
+);
+
+create table public.notification_settings (
+  account_id text collate "C" not null,
+  mail boolean not null,
+  mail_events text[] not null,
+  recipients text[] not null,
+  language text not null,
+  changed_at timestamp with time zone not null,
+  constraint notification_settings_language_check CHECK ((language = ANY (ARRAY['en'::text, 'de'::text]))),
+  constraint notification_settings_mail_events_check CHECK ((cardinality(mail_events) <= 50)),
+  constraint notification_settings_recipients_check CHECK ((cardinality(recipients) <= 5)),
+  constraint notification_settings_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint notification_settings_pkey PRIMARY KEY (account_id)
 );
 
 create table public.publications (
@@ -1121,6 +1308,32 @@ create table public.tree_heads (
   constraint tree_heads_pkey PRIMARY KEY (account_id, size)
 );
 
+create table public.webhook_endpoints (
+  account_id text collate "C" not null,
+  endpoint_id text collate "C" not null,
+  name text not null,
+  url text not null,
+  events text[] not null,
+  status text not null,
+  disabled_cause text,
+  secret_sealed bytea not null,
+  previous_sealed bytea,
+  previous_until timestamp with time zone,
+  failing_since timestamp with time zone,
+  created_at timestamp with time zone not null,
+  changed_at timestamp with time zone not null,
+  constraint webhook_endpoints_check CHECK (((status = 'disabled'::text) = (disabled_cause IS NOT NULL))),
+  constraint webhook_endpoints_check1 CHECK (((previous_sealed IS NULL) = (previous_until IS NULL))),
+  constraint webhook_endpoints_disabled_cause_check CHECK ((disabled_cause = ANY (ARRAY['person'::text, 'failing'::text, 'gone'::text]))),
+  constraint webhook_endpoints_endpoint_id_check CHECK ((endpoint_id ~ '^whk_[0-9a-z]{26}$'::text)),
+  constraint webhook_endpoints_events_check CHECK (((cardinality(events) >= 1) AND (cardinality(events) <= 50))),
+  constraint webhook_endpoints_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint webhook_endpoints_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+  constraint webhook_endpoints_url_check CHECK ((length(url) <= 2048)),
+  constraint webhook_endpoints_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.accounts(account_id),
+  constraint webhook_endpoints_pkey PRIMARY KEY (account_id, endpoint_id)
+);
+
 CREATE INDEX authorisations_due ON public.authorisations USING btree (due_at) WHERE (state = 'reserved'::text);
 
 CREATE INDEX escalations_due ON public.escalations USING btree (expires_at) WHERE (status = 'pending'::text);
@@ -1135,9 +1348,23 @@ CREATE UNIQUE INDEX evidence_id ON ONLY public.evidence USING btree (account_id,
 
 CREATE INDEX evidence_rare_kinds ON ONLY public.evidence USING btree (account_id, kind, seq) WHERE (kind <> ALL (ARRAY['decision'::text, 'outcome'::text]));
 
+CREATE INDEX evidence_subjects ON ONLY public.evidence USING btree (account_id, public.evidence_subject(body), seq) WHERE (kind <> ALL (ARRAY['decision'::text, 'outcome'::text]));
+
 CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btree (expires_at);
 
 CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((valid_until IS NOT NULL) AND (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text])));
+
+CREATE INDEX notification_deliveries_due ON public.notification_deliveries USING btree (channel, next_at) WHERE (state = 'pending'::text);
+
+CREATE INDEX notification_deliveries_target ON public.notification_deliveries USING btree (account_id, target, delivery_id DESC);
+
+CREATE INDEX notification_deliveries_waiting ON public.notification_deliveries USING btree (account_id, target) WHERE (state = 'pending'::text);
+
+CREATE INDEX notification_events_age ON public.notification_events USING btree (at);
+
+CREATE INDEX notification_events_new ON public.notification_events USING btree (at) WHERE (spread_at IS NULL);
+
+CREATE UNIQUE INDEX notification_events_once ON public.notification_events USING btree (account_id, type, once);
 
 CREATE INDEX sessions_expiry ON public.sessions USING btree (expires_at);
 
@@ -1154,6 +1381,10 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.api_keys REFERENCING NEW TA
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.api_keys REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
 CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.cosignatures FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
+
+CREATE TRIGGER escalation_created AFTER INSERT ON public.escalations FOR EACH ROW WHEN ((new.status = 'pending'::text)) EXECUTE FUNCTION public.escalation_notified();
+
+CREATE TRIGGER escalation_settled AFTER UPDATE OF status ON public.escalations FOR EACH ROW WHEN (((old.status = 'pending'::text) AND (new.status = ANY (ARRAY['approved'::text, 'rejected'::text, 'expired'::text])))) EXECUTE FUNCTION public.escalation_notified();
 
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.escalations REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
@@ -1213,6 +1444,14 @@ CREATE TRIGGER facts_inserted AFTER INSERT ON public.mandates REFERENCING NEW TA
 
 CREATE TRIGGER facts_updated AFTER UPDATE ON public.mandates REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
 
+CREATE TRIGGER mandate_limit_changed AFTER UPDATE OF per_month ON public.mandates FOR EACH ROW WHEN ((old.per_month IS DISTINCT FROM new.per_month)) EXECUTE FUNCTION public.limit_changed();
+
+CREATE TRIGGER mandate_moved AFTER UPDATE OF status ON public.mandates FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) AND (new.status <> 'draft'::text))) EXECUTE FUNCTION public.mandate_notified();
+
+CREATE TRIGGER mandate_opened AFTER INSERT ON public.mandates FOR EACH ROW WHEN ((new.status = 'active'::text)) EXECUTE FUNCTION public.mandate_notified();
+
+CREATE TRIGGER outcomes_lost AFTER UPDATE ON public.reservations REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.outcomes_notified();
+
 CREATE TRIGGER evidence_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.timestamps FOR EACH STATEMENT EXECUTE FUNCTION public.evidence_is_append_only(); -- enabled always
 
 CREATE TRIGGER facts_deleted AFTER DELETE ON public.tools REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.facts_changed();
@@ -1251,11 +1490,19 @@ grant delete, insert, select, update on public.idempotency_answers to mandate_ap
 
 grant insert, select, update on public.installation to mandate_app;
 
+grant insert, select on public.late_outcomes to mandate_app;
+
 grant insert, select on public.log_keys to mandate_app;
 
 grant insert, select, update on public.mandate_months to mandate_app;
 
 grant insert, select, update on public.mandates to mandate_app;
+
+grant delete, insert, select, update on public.notification_deliveries to mandate_app;
+
+grant delete, insert, select, update on public.notification_events to mandate_app;
+
+grant insert, select, update on public.notification_settings to mandate_app;
 
 grant insert, select, update on public.publications to mandate_app;
 
@@ -1288,6 +1535,8 @@ grant delete, insert, select on public.token_routes to mandate_app;
 grant delete, insert, select, update on public.tools to mandate_app;
 
 grant insert, select on public.tree_heads to mandate_app;
+
+grant delete, insert, select, update on public.webhook_endpoints to mandate_app;
 
 grant execute only on function public.open_sandbox(text) to mandate_app;
 

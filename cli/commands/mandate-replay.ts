@@ -23,8 +23,8 @@ interface ReplayOptions {
 
 const HELP = `
 Nothing is changed by it. Months are counted anew in order: an action that would have been allowed counts in full, one
-that would not have been counts nothing. A repeat of an action that was escalated and would have been allowed is left out
-("not asked"). What a human would have said to a new escalation is not guessed: it counts nothing.
+that would not have been counts nothing. A repeat of an action that was escalated and would have been allowed is left
+out ("not asked"). What a human would have said to a new escalation is not guessed: it counts nothing.
 
 Example: mandate mandates replay mdt_… --per-month 2000 --threshold 250 --from 2026-01-01T00:00:00Z
 `;

@@ -2,13 +2,14 @@ import type { Command } from 'commander';
 import { type Config, ConfigError, loadConfig } from '../../config/load.ts';
 import { CliError, EXIT_FAILED, EXIT_USAGE } from '../cli-error.ts';
 import { type Invocation, recordsOf } from '../invocation.ts';
+import { writeNew } from '../new-file.ts';
 import { table } from '../output.ts';
 import { runOnDatabase } from '../supervisor/operator-program.ts';
 
 /** A rotation may wait ten seconds for the next key to be known everywhere. */
 const TIMEOUT_MS = 60_000;
 
-/** `mandate signing-keys list | rotate`: for who runs the service, so it works on the database and not on the API. */
+/** `mandate signing-keys list | rotate | export`: for who runs the service, so it works on the database and not on the API. */
 export function registerSigningKeys(program: Command, invocation: Invocation): void {
   const keys = program
     .command('signing-keys')
@@ -21,6 +22,19 @@ export function registerSigningKeys(program: Command, invocation: Invocation): v
     .command('rotate')
     .description('sign with the next key from now on; what was signed before stays valid')
     .action(() => rotate(invocation));
+  keys
+    .command('export')
+    .requiredOption('--out <file>', 'a new file for the JWKS')
+    .description('write the public keys, current, next and retired, for others to pin')
+    .action(({ out }: { out: string }) => exportKeys(invocation, out));
+}
+
+/** The public keys as the service publishes them: for whoever checks what it signed, to pin. */
+async function exportKeys(invocation: Invocation, out: string): Promise<void> {
+  const { value } = await run(invocation, 'export');
+  const text = JSON.stringify(value);
+  await writeNew(out, `${text}\n`);
+  invocation.show({ text, value }, () => `${out} holds ${recordsOf(value, 'keys').length} public keys to pin.\n`);
 }
 
 async function list(invocation: Invocation): Promise<void> {
@@ -49,7 +63,7 @@ async function rotate(invocation: Invocation): Promise<void> {
 }
 
 /** Runs the program that does it; its answer is JSON, an error's as well. */
-async function run(invocation: Invocation, command: 'list' | 'rotate') {
+async function run(invocation: Invocation, command: 'list' | 'rotate' | 'export') {
   const { environment } = invocation.io;
   const config = configOf(invocation);
   const program = { entry: 'control-plane/signing-keys-main', args: [command], timeoutMs: TIMEOUT_MS } as const;

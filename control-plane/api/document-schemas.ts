@@ -23,6 +23,7 @@ import {
   verifyDeny,
   verifyEscalate,
 } from '../../core/api-answers.ts';
+import { dossierDocument } from '../../core/dossier.ts';
 import { actionInput, verifyBody } from '../../core/verify-request.ts';
 import { consumptionBody } from '../consumptions/routes.ts';
 import { presentBody } from '../custody/routes.ts';
@@ -51,6 +52,7 @@ export const DOCUMENT_SCHEMAS = {
   ExecutionRequest: executionBody,
   ExecutionAnswer: executionAnswer,
   MandateStatus: mandateStatusAnswer,
+  Dossier: dossierDocument,
   TreeHead: treeHeadAnswer,
   EvidenceExportRequest: exportBody,
   EvidenceExport: evidenceExportAnswer,

@@ -8,9 +8,9 @@ export const EXPORT: Operation = {
   tag: 'Evidence',
   summary: 'Export evidence as a file that checks alone',
   description:
-    'Streams the entries of a range, each as the very text that was hashed, between a header and a signed receipt with ' +
-    "the root over everything up to the last of them. The export is itself an entry: without to_seq, the file's last. A " +
-    'file without its last line was cut off. One export or replay of an account runs at a time.',
+    'Streams the entries of a range, each as the very text that was hashed, between a header and a signed receipt ' +
+    'with the root over everything up to the last of them. The export is itself an entry: without to_seq, the ' +
+    "file's last. A file without its last line was cut off. One export or replay of an account runs at a time.",
   access: { kind: 'key', scope: 'evidence:read', gatewayToken: false },
   body: {
     type: 'application/json',

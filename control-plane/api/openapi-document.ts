@@ -88,14 +88,14 @@ const WITH_BODY: ReadonlySet<DocumentMethod> = new Set(['post', 'put', 'patch'])
 
 function operationOf(operation: Operation, method: DocumentMethod, shared: SharedResponses): JsonMember {
   const { methods, id, tag, summary, description, access, parameters = [], body } = operation;
-  const headers = parameters.filter((parameter) => parameter.in === 'header');
+  const others = parameters.filter((parameter) => parameter.in !== 'path');
   return {
     tags: [tag],
     operationId: methods.length === 1 ? id : `${id}${method[0]?.toUpperCase()}${method.slice(1)}`,
     summary,
     description: `${description}${scopeText(access)}`,
     security: securityOf(access),
-    ...(headers.length === 0 ? {} : { parameters: headers.map(parameterOf) }),
+    ...(others.length === 0 ? {} : { parameters: others.map(parameterOf) }),
     ...(body === undefined || !WITH_BODY.has(method)
       ? {}
       : { requestBody: { required: body.schema !== 'any', content: { [body.type]: mediaType(body) } } }),

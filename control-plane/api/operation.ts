@@ -9,10 +9,10 @@ export type DocumentMethod = (typeof DOCUMENT_METHODS)[number];
 /** Examples by what they show. */
 export type Examples = Readonly<Record<string, unknown>>;
 
-/** What a parameter is: in a path or a header, and a text as `schema` says. */
+/** What a parameter is: in a path, a query or a header, and a text as `schema` says. */
 export interface Parameter {
   readonly name: string;
-  readonly in: 'path' | 'header';
+  readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;

@@ -4,6 +4,7 @@ import type { ProblemCode } from '../../core/errors.ts';
 import type { TypeIdPrefix } from '../../core/type-id.ts';
 import { DENIAL_CODE_TABLE } from './denial-codes.ts';
 import type { SchemaName } from './document-schemas.ts';
+import { dossierOperations } from './dossier-operations.ts';
 import { exampleSecret, IDS } from './example-facts.ts';
 import * as examples from './examples.ts';
 import { EXPORT } from './export-operation.ts';
@@ -459,6 +460,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...BOOKING,
   ...LOG,
   EXPORT,
+  ...dossierOperations(PASSED_ON, NEEDS_KEY),
   ...SANDBOX,
   GATEWAY,
   ...SERVICE,

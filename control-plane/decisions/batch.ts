@@ -91,7 +91,7 @@ export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, item
 }
 
 /**
- * Runs a batch alone in one transaction, on facts that are read under the locks, and answers its items after the commit.
+ * Runs a batch alone in one transaction on facts read under the locks, and answers its items after the commit.
  *
  * Where the database refuses the transaction, each account is tried alone, so that one account's failure is only its
  * own. Where the connection is lost, nothing is tried again: whether the commit happened is not known.

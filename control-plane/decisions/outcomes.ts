@@ -12,8 +12,9 @@ interface OutcomeContext {
  * Books, releases or keeps a reservation by how its forward ended, and stores the answer of an idempotency key.
  *
  * Told twice it changes nothing the second time. An outcome that is known later than it was given up on still counts
- * (unknown → booked or released), unless a person has settled it meanwhile: then it is recorded where it says otherwise,
- * and what the person said stands. A receipt that reserves nothing (any more) is settled already, and so written.
+ * (unknown → booked or released), unless a person has settled it meanwhile: then it is recorded where it says
+ * otherwise, and what the person said stands. A receipt that reserves nothing (any more) is settled
+ * already, and so written.
  * Source: contract §7 "Booking", docs/design/0018-a-person-settles-for-good.md.
  */
 export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): boolean {
@@ -25,7 +26,7 @@ export function applyOutcome(context: OutcomeContext, outcome: GatewayOutcome): 
   if (settled !== null) return applyLate(context, reservation, outcome, settled);
   moveAmount(context, reservation, outcome);
   recording.settle(head, reservation.receiptId, outcome.outcome);
-  recording.outcome(head, outcomeText(reservation, outcome));
+  recording.outcome(head, reservation.receiptId, outcomeText(reservation, outcome));
   recording.outcomes.push(outcome.outcome);
   if (outcome.outcome === 'unknown') noteUnknown(context, reservation, outcome);
   else facts.reservations.delete(reservation.receiptId);
@@ -46,7 +47,7 @@ function applyLate(
   settled: 'booked' | 'released',
 ): boolean {
   if (outcome.outcome === 'unknown' || outcome.outcome === settled) return true;
-  recording.outcome(facts.head, outcomeText(reservation, outcome, settled));
+  recording.outcome(facts.head, reservation.receiptId, outcomeText(reservation, outcome, settled));
   recording.settle(facts.head, reservation.receiptId, outcome.outcome);
   facts.reservations.delete(reservation.receiptId);
   return true;

@@ -1,12 +1,10 @@
 import type { Verdict } from '../../core/decide.ts';
 import { type EvidenceKind, entryHash } from '../../core/evidence.ts';
-
+import { OUTCOME_LATE_MS } from '../../core/limits.ts';
 import { appendLeaf } from '../../core/merkle.ts';
 import { edgeHashes, TILE_HEIGHT } from '../../core/merkle-tree.ts';
-
 import type { RequestShape } from '../../core/request-shape.ts';
-
-import { newTypeId } from '../../core/type-id.ts';
+import { newTypeId, typeIdTimeMs } from '../../core/type-id.ts';
 import type { DecisionPath, GatewayOutcome } from '../../core/wire.ts';
 import type { Sql } from '../db/client.ts';
 import type { AuthorisationState, HeadState, MonthState } from './account-facts.ts';
@@ -82,11 +80,23 @@ const places = (count: number): string => Array.from({ length: count }, (_, i) =
 const RECORD = `select record_decisions(${places(RECORD_PARAMS)}) as now_ms`;
 const RECORD_AND_AUTHORISE = `select record_and_authorise(${places(RECORD_PARAMS + AUTHORISE_PARAMS)}) as now_ms`;
 
+/** Outcomes of an account that will be one entry, and the receipts among them that are told late. */
+interface WaitingOutcomes {
+  readonly texts: string[];
+  readonly late: string[];
+}
+
+/** By which a dossier finds those that do not lie close behind their decision (docs/design/0017). */
+const LATE = `insert into late_outcomes (account_id, receipt_id, seq)
+  select n.account_id, n.receipt_id, n.seq::bigint
+  from unnest(list_of($1), list_of($2), list_of($3)) as n (account_id, receipt_id, seq)
+  on conflict do nothing`;
+
 /** Collects what a batch or a command changes and writes it with one call, evidence first. */
 export class Recording {
   readonly #confirmed: ReadonlySet<HeadState>;
   readonly #heads = new Map<string, HeadState>();
-  readonly #outcomes = new Map<HeadState, string[]>();
+  readonly #outcomes = new Map<HeadState, WaitingOutcomes>();
   readonly #entries = {
     head: [] as HeadState[],
     seq: [] as number[],
@@ -110,6 +120,7 @@ export class Recording {
   readonly #authorisations: Authorisation[] = [];
   #authorisedAtMs = 0;
   readonly #assumed = { account: [] as string[], nonce: [] as string[] };
+  readonly #late = { account: [] as string[], receipt: [] as string[], seq: [] as number[], waiting: 0 };
   readonly #statements: Statement[] = [];
   #changesFacts = false;
   readonly kinds: EvidenceKind[] = [];
@@ -127,6 +138,8 @@ export class Recording {
 
   /** Whether one statement says it all. */
   get single(): boolean {
+    const { receipt, waiting } = this.#late;
+    if (receipt.length + waiting > 0) return false;
     return this.#statements.length === 0 && this.#assumed.nonce.length === 0;
   }
 
@@ -136,20 +149,31 @@ export class Recording {
   }
 
   /**
-   * Appends an outcome (JCS text). Outcomes that follow each other share an entry: they are as many as the decisions,
-   * and an entry costs far more than a line in one.
+   * Appends an outcome (JCS text) of a receipt. Outcomes that follow each other share an entry: they are as many as the
+   * decisions, and an entry costs far more than a line in one.
    */
-  outcome(head: HeadState, text: string): void {
-    const waiting = this.#outcomes.get(head);
-    if (waiting === undefined) this.#outcomes.set(head, [text]);
-    else if (waiting.push(text) >= OUTCOMES_PER_ENTRY_MAX) this.#appendOutcomes(head);
+  outcome(head: HeadState, receiptId: string, text: string): void {
+    const waiting = this.#outcomes.get(head) ?? { texts: [], late: [] };
+    this.#outcomes.set(head, waiting);
+    if (head.nowMs - typeIdTimeMs(receiptId) >= OUTCOME_LATE_MS) {
+      waiting.late.push(receiptId);
+      this.#late.waiting += 1;
+    }
+    if (waiting.texts.push(text) >= OUTCOMES_PER_ENTRY_MAX) this.#appendOutcomes(head);
   }
 
   #appendOutcomes(head: HeadState): void {
     const waiting = this.#outcomes.get(head);
     if (waiting === undefined) return;
     this.#outcomes.delete(head);
-    this.append(head, 'outcome', newTypeId('evt', head.nowMs), `{"outcomes":[${waiting.join(',')}]}`);
+    const { texts, late } = waiting;
+    const { seq } = this.append(head, 'outcome', newTypeId('evt', head.nowMs), `{"outcomes":[${texts.join(',')}]}`);
+    for (const receiptId of late) {
+      this.#late.account.push(head.accountId);
+      this.#late.receipt.push(receiptId);
+      this.#late.seq.push(seq);
+    }
+    this.#late.waiting -= late.length;
   }
 
   /** Appends an entry whose body is JCS text to the head's chain and moves the head. */
@@ -264,6 +288,10 @@ export class Recording {
     if (this.#assumed.nonce.length > 0) {
       const params = [joined(this.#assumed.account), joined(this.#assumed.nonce)];
       sent.push(sql.unsafe('select assert_unspent($1, $2)', params, { prepare: true }).execute());
+    }
+    if (this.#late.receipt.length > 0) {
+      const params = [joined(this.#late.account), joined(this.#late.receipt), joined(this.#late.seq)];
+      sent.push(sql.unsafe(LATE, params, { prepare: true }).execute());
     }
     for (const { text, params } of this.#statements) {
       sent.push(sql.unsafe(text, [...params], { prepare: true }).execute());

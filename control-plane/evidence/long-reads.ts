@@ -9,7 +9,7 @@ export class LongReads {
   /**
    * Takes an account's turn; the returned function gives it back, once however often it is called.
    *
-   * @throws ProblemError 409 `conflict` where the account has one under way, 503 `overloaded` where others have them all
+   * @throws ProblemError 409 `conflict` where the account has one under way, 503 `overloaded` where others have all
    */
   take(accountId: string): () => void {
     if (this.#accounts.has(accountId)) {

@@ -51,6 +51,21 @@ export function inclusionProofOf(sql: Sql, tree: EvidenceTree, index: number): P
   return rangeRoots(sql, tree, inclusionRanges(index, tree.size));
 }
 
+/** The inclusion proofs of several entries, read at once; see {@link inclusionProofOf}. */
+export async function inclusionProofsOf(
+  sql: Sql,
+  tree: EvidenceTree,
+  indexes: readonly number[],
+): Promise<readonly string[][]> {
+  const ranges = indexes.map((index) => inclusionRanges(index, tree.size));
+  const roots = await rangeRoots(sql, tree, ranges.flat());
+  let at = 0;
+  return ranges.map(({ length }) => {
+    at += length;
+    return roots.slice(at - length, at);
+  });
+}
+
 /** The consistency proof from the first `firstSize` entries (hex); throws RangeError for a size outside 1..size. */
 export function consistencyProofOf(sql: Sql, tree: EvidenceTree, firstSize: number): Promise<string[]> {
   return rangeRoots(sql, tree, consistencyRanges(firstSize, tree.size));

@@ -16,7 +16,7 @@ export interface RouteDependencies {
   readonly custody: Custody;
   readonly booking: BookingMeans;
   /** What signs tokens and credentials, and in whose name: the service's address. */
-  readonly signing: Pick<SigningKeys, 'signLater' | 'log'>;
+  readonly signing: Pick<SigningKeys, 'signLater' | 'log' | 'check' | 'jwks'>;
   readonly issuer: string;
   readonly buckets: Buckets;
   readonly allowPrivateTargets: boolean;

@@ -1,6 +1,6 @@
 import { exportCampaign } from '../unit/core/export-campaign.ts';
 
-// `node test/campaigns/export-changes.ts [mutations] [seed]`: every change to an exported file is found, and its entry named.
+// `node test/campaigns/export-changes.ts [mutations] [seed]`: every change to an exported file is found.
 
 const [mutations = '100000', seed = '20260515'] = process.argv.slice(2);
 const started = performance.now();

@@ -45,6 +45,11 @@ t.test(
     await page.waitForURL(`${fixture.url}/console/account/authenticator`);
 
     await page.goto(`${fixture.url}/console/account`);
+    await fixture.advance(600);
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    await page.waitForURL(/\/console\/confirm\?next=/);
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await page.waitForURL(`${fixture.url}/console/account`);
     await page.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('The passkey is removed.').waitFor();
     await visitor.clearCookies();
@@ -56,7 +61,7 @@ t.test(
     select kind from evidence where account_id = ${person.accountId} and seq > 3 order by seq`;
     t.same(
       kinds.map(({ kind }) => kind),
-      ['account.passkey_added', 'session.created', 'session.confirmed', 'account.passkey_removed'],
+      ['account.passkey_added', 'session.created', 'session.confirmed', 'session.confirmed', 'account.passkey_removed'],
     );
   },
 );

@@ -58,7 +58,7 @@ function mandatesTable({ words, language }: SignedInVisit, records: readonly Man
       statusBadge(words, record.status),
       html`<span class="small">${terms.scope.slice(0, 3).join(', ')}${terms.scope.length > 3 ? ', …' : null}</span>`,
       html`<span class="number">${money(language, terms.per_action, terms.currency)}</span>`,
-      html`${usageBar(words, language, record, false)}<span class="small number">${text.ofLimit(used, limit)}</span>`,
+      html`${usageBar(words, language, record, false)}<span class="small">${text.ofLimit(used, limit)}</span>`,
     ];
   });
   const columns = [

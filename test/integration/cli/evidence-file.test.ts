@@ -87,7 +87,8 @@ async function rebuild({ sql, person }: NounFixture, fromSeq: number): Promise<s
       row.seq < fromSeq ? row : { ...row, prev, body: row.seq === fromSeq ? '{"n":"rewritten"}' : row.body };
     prev = entryHash(entry);
     edge = appendLeaf(edge, row.seq, prev);
-    await sql`update evidence set prev = decode(${entry.prev}, 'hex'), hash = decode(${prev}, 'hex'), body = ${entry.body}
+    await sql`
+      update evidence set prev = decode(${entry.prev}, 'hex'), hash = decode(${prev}, 'hex'), body = ${entry.body}
       where account_id = ${person.accountId} and seq = ${row.seq}`;
   }
   await sql`delete from tree_heads where account_id = ${person.accountId}`;

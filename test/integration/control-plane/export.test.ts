@@ -4,9 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import t from 'tap';
 import { seedKey } from '../../../bench/seed.ts';
 import { openApiDocument } from '../../../control-plane/api/openapi-document.ts';
+import { exportFile, prepareExport, recordExport } from '../../../control-plane/evidence/export.ts';
 import { entryText, type StoredEntry } from '../../../core/evidence.ts';
 import { ExportCheck, type ExportVerdict } from '../../../core/export-check.ts';
 import { readJwks } from '../../../core/jwk.ts';
+import { EXPORT_PAGE_ENTRIES } from '../../../core/limits.ts';
 import { rootOfLeaves } from '../../../core/merkle.ts';
 import { answersAs } from '../../openapi-answers.ts';
 import { at, textAt } from './admin-fixture.ts';
@@ -81,7 +83,13 @@ t.test(
     const json = await fixture.file();
     const document = openApiDocument('https://mandate.example');
     for (const { status, type, text } of [lines, json]) {
-      const headers = { 'content-type': type, 'x-request-id': 'x', 'x-ratelimit-limit': 1, 'x-ratelimit-remaining': 1 };
+      const headers = {
+        'content-type': type,
+        'cache-control': 'no-store',
+        'x-request-id': 'x',
+        'x-ratelimit-limit': 1,
+        'x-ratelimit-remaining': 1,
+      };
       const given = { status, headers: { ...headers, 'x-ratelimit-reset': 1 }, body: text };
       t.same(answersAs(document, 'POST', PATH, given), []);
     }
@@ -222,6 +230,37 @@ t.test('a client that goes away in the middle ends the export, and one that come
   t.match(await fixture.check(again.text), { intact: true, signature: 'valid' });
   const kinds = (await fixture.chain()).map(({ kind }) => kind).filter((kind) => kind === 'evidence.exported');
   t.equal(kinds.length, 2, 'the one that was broken off is recorded as well');
+});
+
+t.test('pages are read as they are taken, one ahead, and none any more once nobody takes them', async (t) => {
+  const fixture = await exporter(t, 0);
+  await fixture.append(EXPORT_PAGE_ENTRIES * 10, 'x');
+  let reads = 0;
+  const sql = new Proxy(fixture.deps.sql, {
+    apply: (target, self, args) => {
+      reads += 1;
+      return Reflect.apply(target, self, args);
+    },
+  });
+  const asked = {
+    accountId: fixture.person.accountId,
+    fromSeq: 0,
+    toSeq: null,
+    timestamp: false,
+    exportedBy: 'a test',
+  };
+  const recorded = await recordExport(fixture.deps, { ...asked, format: 'ndjson' });
+  const pieces = exportFile({ ...fixture.deps, sql }, await prepareExport(fixture.deps, recorded));
+  t.equal(reads, 0);
+  for (let taken = 0; taken < 5; taken++) {
+    const { value } = await pieces.next();
+    t.ok(value instanceof Buffer);
+    await fixture.sql`select 1`;
+    t.equal(reads, taken === 0 ? 0 : taken + 1, `${taken} pages were taken`);
+  }
+  await pieces.return(undefined);
+  t.match(await pieces.next(), { done: true });
+  t.equal(reads, 5);
 });
 
 t.test('nothing is signed over entries that are not those that were recorded', async (t) => {

@@ -9,6 +9,7 @@ import { startInternalServer } from '../../../control-plane/decisions/internal-s
 import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { registerExecutionRoutes } from '../../../control-plane/executions/routes.ts';
 import { registerSandboxRoutes } from '../../../control-plane/sandbox/routes.ts';
+import type { RegisterRoutes } from '../../../control-plane/server.ts';
 import { contextDigest } from '../../../core/action.ts';
 import { API_SCOPES } from '../../../core/api-scopes.ts';
 import { formatDidKey } from '../../../core/did-key.ts';
@@ -61,9 +62,12 @@ export interface ServiceFixture extends NounFixture {
   gateway(mandateId: string, mapped?: boolean): Promise<{ readonly token: string; readonly instanceId: string }>;
 }
 
-export async function serviceFixture(t: Parameters<typeof nounFixture>[0]): Promise<ServiceFixture> {
+export async function serviceFixture(
+  t: Parameters<typeof nounFixture>[0],
+  more: readonly RegisterRoutes[] = [],
+): Promise<ServiceFixture> {
   const target = await startTarget(t);
-  const nouns = await nounFixture(t, { register: ROUTES, sandbox: true });
+  const nouns = await nounFixture(t, { register: [...ROUTES, ...more], sandbox: true });
   const port = await startService(t, nouns);
   const signer = new SigningKey(newSeed());
   const { apiKey: key } = await seedKey(nouns.sql, nouns.person, API_SCOPES);

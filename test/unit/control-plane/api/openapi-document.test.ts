@@ -103,7 +103,13 @@ const response = z.strictObject({
   ...{ content: content.optional(), 'x-error-codes': z.array(z.string()).min(1).optional() },
 });
 const parameter = z.strictObject({
-  ...{ name: described, in: z.enum(['path', 'header']), required: z.boolean(), description: described, schema },
+  ...{
+    name: described,
+    in: z.enum(['path', 'query', 'header']),
+    required: z.boolean(),
+    description: described,
+    schema,
+  },
   example: z.string(),
 });
 const security = z.array(z.record(z.string(), z.array(z.string())));

@@ -1,0 +1,79 @@
+import { hexToBytes } from '@noble/hashes/utils.js';
+import { readCheckpoint } from './checkpoint.ts';
+import type { Dossier } from './dossier.ts';
+import type { Claims } from './dossier-claims.ts';
+import type { Trust } from './dossier-trust.ts';
+import type { ReadPublicKey } from './ed25519-rule.ts';
+import { base64Bytes, readNote, verifyNote } from './signed-note.ts';
+import { checkTimestampToken } from './timestamp-token.ts';
+import type { TreeHead } from './tree-head.ts';
+
+/** Checks that the checkpoint is the same head, and whose signatures it carries. */
+export async function checkHeadWitnesses(
+  { tree_head: { checkpoint: note } }: Dossier,
+  head: TreeHead,
+  { trust: { logs, witnesses }, readKey }: { readonly trust: Trust; readonly readKey: ReadPublicKey },
+  claims: Claims,
+): Promise<void> {
+  if (note === null) {
+    claims.skipped('checkpoint', 'There is no checkpoint in the file, and so no witness.');
+    return;
+  }
+  const read = readNote(note);
+  const checkpoint = read === null ? null : readCheckpoint(read.text);
+  if (read === null || checkpoint === null) {
+    claims.failed('checkpoint', 'The checkpoint is not one.');
+    return;
+  }
+  if (checkpoint.size !== head.size || checkpoint.root !== head.root) {
+    claims.failed('checkpoint', `The checkpoint over ${checkpoint.size} entries is not the tree head of this file.`);
+    return;
+  }
+  const known = [...logs, ...witnesses];
+  const verified = await verifyNote(note, known, readKey);
+  if (!verified.ok && verified.problem !== 'no_known_key') {
+    claims.failed('checkpoint', 'A signature of the checkpoint does not verify under the pinned key that it names.');
+    return;
+  }
+  const signatures = verified.ok ? verified.signatures : [];
+  const bylog = signatures.some(({ key }) => logs.includes(key) && key.name === checkpoint.origin);
+  if (bylog) claims.ok('checkpoint', `The checkpoint says the same and is signed by the log ${checkpoint.origin}.`);
+  else
+    claims.skipped('checkpoint', 'The checkpoint says the same; its own signature is not checked: no log is pinned.');
+  for (const { key, timestampS } of signatures) {
+    if (timestampS === null) continue;
+    const at = new Date(timestampS * 1000);
+    const when = Number.isNaN(at.getTime()) ? 'an impossible time' : at.toISOString();
+    claims.ok('witness', `The witness ${key.name} saw this tree at ${when}.`);
+  }
+  const others = read.signatures.filter(({ name, keyId }) => {
+    return name !== checkpoint.origin && !witnesses.some((key) => key.name === name && key.id === keyId);
+  });
+  for (const { name } of others) claims.skipped('witness', `The witness ${name} is not pinned: its line says nothing.`);
+}
+
+/** Checks every timestamp over the tree head. */
+export async function checkTimestamps(
+  { tree_head: { timestamps } }: Dossier,
+  head: TreeHead,
+  { authorities }: Trust,
+  claims: Claims,
+): Promise<void> {
+  const digest = hexToBytes(head.root);
+  for (const [at, text] of timestamps.entries()) {
+    const token = base64Bytes(text);
+    const name = `Timestamp ${at + 1}`;
+    if (token === null) {
+      claims.failed('timestamp', `${name} is not base64.`);
+      continue;
+    }
+    const verdict = await checkTimestampToken(token, { digest, nonce: null, anchors: authorities, clock: null });
+    if (!verdict.valid) claims.failed('timestamp', `${name} does not hold: ${verdict.problem}`);
+    else if (!verdict.checked.includes('chain')) {
+      claims.skipped('timestamp', `${name} of ${verdict.genTime}: not checked who made it, no authority is pinned.`);
+    } else {
+      claims.ok('timestamp', `${name}: ${verdict.tsa} saw this tree head at ${verdict.genTime}.`);
+    }
+  }
+  if (timestamps.length === 0) claims.skipped('timestamp', 'No timestamping authority has seen this tree head.');
+}
