@@ -5,7 +5,7 @@ import { ProblemError } from '../../core/errors.ts';
 import { ASSETS_PREFIX } from './paths.ts';
 
 /** The parts of the style sheet, in their order. */
-const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'print'] as const;
+const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'charts', 'print'] as const;
 const SCRIPTS = ['passkeys', 'enhance'] as const;
 export type ScriptName = (typeof SCRIPTS)[number];
 

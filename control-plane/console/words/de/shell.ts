@@ -17,6 +17,7 @@ export const shell: Words['shell'] = {
   print: 'Drucken',
   cancel: 'Abbrechen',
   back: 'Zurück',
+  asTable: 'Als Tabelle',
   sections: {
     overview: 'Übersicht',
     approvals: 'Freigaben',

@@ -16,6 +16,7 @@ export const shell = {
   print: 'Print',
   cancel: 'Cancel',
   back: 'Back',
+  asTable: 'As a table',
   sections: {
     overview: 'Overview',
     approvals: 'Approvals',
