@@ -5,8 +5,8 @@ import { ProblemError } from '../../core/errors.ts';
 import { ASSETS_PREFIX } from './paths.ts';
 
 /** The parts of the style sheet, in their order. */
-const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'charts', 'print'] as const;
-const SCRIPTS = ['passkeys', 'enhance'] as const;
+const STYLES = ['tokens', 'base', 'layout', 'forms', 'tables', 'components', 'evidence', 'charts', 'print'] as const;
+const SCRIPTS = ['passkeys', 'export', 'enhance'] as const;
 export type ScriptName = (typeof SCRIPTS)[number];
 
 /** Characters of a hash in a name: 64 bits, which nobody needs to be unable to forge. */

@@ -1,5 +1,10 @@
 import { accountPages } from './pages/account.ts';
+import { decisionPages } from './pages/decision.ts';
+import { entryPages } from './pages/entries.ts';
+import { evidencePages } from './pages/evidence.ts';
+import { exportPages } from './pages/export.ts';
 import { keyPages } from './pages/keys.ts';
+import { logPages } from './pages/log.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
 import { passkeyPages } from './pages/passkeys.ts';
@@ -19,5 +24,10 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...overviewPages,
   ...mandatePages,
   ...keyPages,
+  ...evidencePages,
+  ...entryPages,
+  ...exportPages,
+  ...logPages,
+  ...decisionPages,
   ...unbuiltPages,
 ];

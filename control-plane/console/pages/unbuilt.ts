@@ -1,7 +1,7 @@
 import { column, emptyState, heading } from '../parts/page-parts.ts';
 import { type ConsoleRoute, get, page } from '../visit.ts';
 
-const SECTIONS = ['approvals', 'gateways', 'evidence', 'reconcile', 'settings'] as const;
+const SECTIONS = ['approvals', 'gateways', 'reconcile', 'settings'] as const;
 
 /** The entries of the navigation whose pages are still to come; each goes from here when its pages are there. */
 export const unbuiltPages: readonly ConsoleRoute[] = SECTIONS.map((section) =>
