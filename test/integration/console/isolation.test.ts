@@ -2,6 +2,7 @@ import t from 'tap';
 import { CONSOLE_ROUTES } from '../../../control-plane/console/routes.ts';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
+import { busyAccount } from './busy-console.ts';
 import { type ConsoleFixture, type ConsolePerson, consoleFixture } from './console-fixture.ts';
 
 /** An object of `owner` for each route that names one, by its path; a new page of an object adds its line here. */
@@ -20,7 +21,14 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
       db_clock())`;
   const [session] = await sql<{ session_id: string }[]>`
     select session_id from sessions where account_id = ${owner.accountId} and kind = 'console' limit 1`;
+  const { allowedReceipt } = await busyAccount(fixture, owner);
+  const [entry] = await sql<{ id: string }[]>`
+    select id from evidence where account_id = ${owner.accountId} and kind = 'mandate.created' limit 1`;
   return {
+    '/evidence/:id': allowedReceipt,
+    '/evidence/:id/dossier': allowedReceipt,
+    '/evidence/:id/print': allowedReceipt,
+    '/evidence/entries/:id': entry?.id ?? '',
     '/mandates/:id': textAt(made, 'mandate_id'),
     '/keys/:id/revoke': textAt(key, 'key_id'),
     '/passkeys/:id/remove': passkey,
