@@ -85,7 +85,10 @@ function queryOf(values: Readonly<Record<string, string>>): Record<string, strin
 /** A day, or a day and a time, in UTC; whatever else it is is left for the search to refuse. */
 function momentOf(text: string): string {
   const [, day, minute, second = ':00'] = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?)?$/.exec(text) ?? [];
-  return day === undefined ? text : `${day}T${minute ?? '00:00'}${second}Z`;
+  if (day === undefined) return text;
+  const start = new Date(`${day}T00:00:00Z`);
+  const exists = !Number.isNaN(start.getTime()) && start.toISOString().startsWith(day);
+  return exists ? `${day}T${minute ?? '00:00'}${second}Z` : text;
 }
 
 /** `19,90` is how half of Europe writes 19.90; a text with both is refused. */

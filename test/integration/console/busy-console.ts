@@ -23,12 +23,20 @@ export interface BusyAccount {
 type Given = Pick<ConsoleFixture, 'send' | 'sql' | 'lanes' | 'signUp'>;
 
 /** Gives a person what their pages are full of; all of it is made as the product makes it. */
-export async function busyAccount(fixture: Given, { accountId }: Pick<ConsolePerson, 'accountId'>): Promise<BusyAccount> {
+export async function busyAccount(
+  fixture: Given,
+  { accountId }: Pick<ConsolePerson, 'accountId'>,
+): Promise<BusyAccount> {
   const { send, sql, lanes, signUp } = fixture;
   const { accountId: cliId, token } = await signUp();
   await sql`update token_routes set account_id = ${accountId} where account_id = ${cliId}`;
   await sql`update sessions set account_id = ${accountId} where account_id = ${cliId}`;
-  const terms = { ...MANDATE, name: `Purchasing ${HOSTILE}`, escalation_threshold: 50, counterparties: ['acme', HOSTILE] };
+  const terms = {
+    ...MANDATE,
+    name: `Purchasing ${HOSTILE}`,
+    escalation_threshold: 50,
+    counterparties: ['acme', HOSTILE],
+  };
   const mandateId = textAt(await send('POST', '/admin/mandates', token, terms), 'mandate_id');
   const target = { mandate_id: mandateId, target_url: 'http://127.0.0.1:9', name: `Shop ${HOSTILE}` };
   const gateway = await send('POST', '/admin/gateways', token, target);
