@@ -62,7 +62,7 @@ async function one(visit: SignedInVisit): Promise<Answer> {
     card(
       text.entry,
       html`${facts([
-        [text.entry, text.entryPlace(entry.seq)],
+        [words.entries.seq, String(entry.seq)],
         [text.hash, html`<code>${entry.hash}</code>`],
       ])}${rawOf(visit, entry)}`,
     ),

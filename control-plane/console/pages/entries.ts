@@ -90,21 +90,18 @@ async function entriesTable(visit: SignedInVisit, entries: readonly Entry[]): Pr
   const rows = read.map(({ id, kind, at, body, value }) => {
     const cut = body.length > BODY_SHOWN_CHARACTERS;
     const said = entryFacts(visit, value, names);
+    const note = cut ? text.cut(BODY_SHOWN_CHARACTERS) : null;
     return [
-      html`<a href="${`${ENTRIES_PATH}/${id}`}">${kindWords(words, kind)}</a>${
-        said === null ? null : html`<br><span class="small">${said}</span>`
-      }`,
-      actorWords(words, kind, value),
-      html`<span class="small">${moment(language, Date.parse(at))}</span>`,
-      rawDetails(text.details, body.slice(0, BODY_SHOWN_CHARACTERS), cut ? text.cut(BODY_SHOWN_CHARACTERS) : null),
+      html`<a href="${`${ENTRIES_PATH}/${id}`}">${kindWords(words, kind)}</a><div class="small">${said}${rawDetails(
+        text.details,
+        body.slice(0, BODY_SHOWN_CHARACTERS),
+        note,
+      )}</div>`,
+      html`<span class="small">${actorWords(words, kind, value)}</span>`,
+      html`<span class="small nowrap">${moment(language, Date.parse(at))}</span>`,
     ];
   });
-  const columns = [
-    { label: text.what, kind: 'main' },
-    { label: text.who },
-    { label: text.when },
-    { label: text.seq },
-  ] as const;
+  const columns = [{ label: text.what, kind: 'main' }, { label: text.who }, { label: text.when }] as const;
   return table(text.title, columns, rows);
 }
 

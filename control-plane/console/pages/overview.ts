@@ -112,7 +112,7 @@ function daysChart(visit: SignedInVisit, { days }: Figures): Html {
     ...{ day: 'numeric', month: 'short', timeZone: 'UTC' },
   });
   return columnChart(visit, {
-    caption: words.overview.days,
+    caption: words.overview.daysCaption,
     axis: words.overview.day,
     series: [
       { label: decisions.allow, tone: 'good' },

@@ -104,7 +104,7 @@ export function decisionTable(
       html`<span class="number">${amountText(language, one.action, mandate?.currency ?? null) ?? '–'}</span>`,
       html`<span class="small">${mandate?.name ?? one.mandateId ?? '–'}</span>`,
       one.code === null ? '–' : codeWords(words, one.code),
-      html`<span class="small">${moment(language, one.atMs)}</span>`,
+      html`<span class="small nowrap">${moment(language, one.atMs)}</span>`,
     ];
   });
   const columns = [

@@ -185,6 +185,9 @@ function answerOf({ words, language }: Reader, entry: StoredEntry): Html {
   return html`<p>${moment(language, Date.parse(entry.at))}: ${link}${why}</p>`;
 }
 
+/** What the rest of the page says. */
+const TOLD_ALREADY = { receipt_id: null, mandate_id: null, instance: null, month: null } as const;
+
 /** What was booked, reported and answered of it, in order. */
 export function eventsCard(
   reader: Reader,
@@ -204,7 +207,7 @@ export function eventsCard(
       entry.kind === 'outcome'
         ? kindWords(words, entry.kind)
         : html`<a href="${`${EVIDENCE_PATH}/entries/${entry.id}`}">${kindWords(words, entry.kind)}</a>`;
-    const more = entryFacts(reader, { currency, ...value, receipt_id: null, mandate_id: null }, new Map());
+    const more = entryFacts(reader, { currency, ...value, ...(said === null ? {} : { outcome: null }), ...TOLD_ALREADY }, new Map());
     return html`<li><p>${moment(language, Date.parse(entry.at))}: ${link}</p>${
       said === null ? null : html`<p>${said}</p>`
     }<p class="small">${more}</p></li>`;

@@ -110,7 +110,6 @@ export const evidence: Words['evidence'] = {
   },
   raw: 'Eintrag, wie er gehasht wurde',
   entry: 'Platz im Log',
-  entryPlace: (seq) => `Eintrag ${seq}`,
   hash: 'Hash',
   unreadable: 'Dieser Eintrag ist nicht so geschrieben wie Entscheidungen heute; unten steht alles, was er enthält.',
   export: {

@@ -104,7 +104,6 @@ export const evidence = {
   },
   raw: 'Entry as it was hashed',
   entry: 'Place in the log',
-  entryPlace: (seq: number) => `Entry ${seq}`,
   hash: 'Hash',
   unreadable: 'This entry is not written as decisions are today; below is all that it holds.',
   export: {
