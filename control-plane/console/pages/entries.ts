@@ -8,7 +8,7 @@ import { readNames } from '../names.ts';
 import { actorWords, entryFacts, idsOf, kindWords } from '../parts/entry-parts.ts';
 import { EVIDENCE_PATH, evidenceTabs, rawDetails } from '../parts/evidence-parts.ts';
 import { selectField } from '../parts/form-parts.ts';
-import { column, crumbs, emptyState, facts, heading, pager, table } from '../parts/page-parts.ts';
+import { card, column, crumbs, emptyState, facts, heading, pager, table } from '../parts/page-parts.ts';
 import { moment } from '../parts/time.ts';
 import { type Answer, get, page, type SignedInVisit } from '../visit.ts';
 import type { Words } from '../words.ts';
@@ -125,11 +125,7 @@ async function one(visit: SignedInVisit): Promise<Answer> {
       [text.hash, html`<code>${entry.hash}</code>`],
       [text.prev, html`<code>${entry.prev}</code>`],
     ])}</section>`,
-    html`<section class="card"><header><h2>${text.details}</h2></header><pre tabindex="0" class="wording">${JSON.stringify(
-      value,
-      null,
-      2,
-    )}</pre></section>`,
+    card(text.details, html`<pre tabindex="0" class="wording">${JSON.stringify(value, null, 2)}</pre>`),
   );
   return page('evidence', title, body);
 }

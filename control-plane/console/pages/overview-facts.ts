@@ -101,7 +101,8 @@ export async function readSpend(sql: Sql, accountId: string): Promise<Spend[]> {
     cross join lateral (select date_trunc('month', db_clock() at time zone m.time_zone)::date as month) k
     left join mandate_months u on u.account_id = m.account_id and u.mandate_id = m.mandate_id and u.month = k.month
     where m.account_id = ${accountId} and m.status = 'active'
-    order by (coalesce(u.booked, 0) + coalesce(u.reserved, 0))::numeric / greatest(m.per_month, 1) desc, m.mandate_id desc
+    order by (coalesce(u.booked, 0) + coalesce(u.reserved, 0))::numeric / greatest(m.per_month, 1) desc,
+      m.mandate_id desc
     limit ${ROWS_MAX}`;
   return [...rows];
 }

@@ -207,7 +207,11 @@ export function eventsCard(
       entry.kind === 'outcome'
         ? kindWords(words, entry.kind)
         : html`<a href="${`${EVIDENCE_PATH}/entries/${entry.id}`}">${kindWords(words, entry.kind)}</a>`;
-    const more = entryFacts(reader, { currency, ...value, ...(said === null ? {} : { outcome: null }), ...TOLD_ALREADY }, new Map());
+    const more = entryFacts(
+      reader,
+      { currency, ...value, ...(said === null ? {} : { outcome: null }), ...TOLD_ALREADY },
+      new Map(),
+    );
     return html`<li><p>${moment(language, Date.parse(entry.at))}: ${link}</p>${
       said === null ? null : html`<p>${said}</p>`
     }<p class="small">${more}</p></li>`;
