@@ -12,12 +12,13 @@ const STYLES = [
   'forms',
   'tables',
   'components',
+  'evidence',
   'charts',
   'mandates',
   'approvals',
   'print',
 ] as const;
-const SCRIPTS = ['passkeys', 'enhance'] as const;
+const SCRIPTS = ['passkeys', 'export', 'enhance'] as const;
 export type ScriptName = (typeof SCRIPTS)[number];
 
 /** Characters of a hash in a name: 64 bits, which nobody needs to be unable to forge. */

@@ -1,8 +1,13 @@
 import { accountPages } from './pages/account.ts';
 import { approvalPages } from './pages/approvals.ts';
+import { decisionPages } from './pages/decision.ts';
+import { entryPages } from './pages/entries.ts';
+import { evidencePages } from './pages/evidence.ts';
+import { exportPages } from './pages/export.ts';
 import { toolPages } from './pages/gateway-tools.ts';
 import { gatewayPages } from './pages/gateways.ts';
 import { keyPages } from './pages/keys.ts';
+import { logPages } from './pages/log.ts';
 import { mandatePages } from './pages/mandates.ts';
 import { overviewPages } from './pages/overview.ts';
 import { passkeyPages } from './pages/passkeys.ts';
@@ -14,7 +19,6 @@ import { signUpPages } from './pages/sign-up.ts';
 import { stopPages } from './pages/stop.ts';
 import { toolImportPages } from './pages/tool-import.ts';
 import { toolMappingPages } from './pages/tool-mapping.ts';
-import { unbuiltPages } from './pages/unbuilt.ts';
 import { webhookPages } from './pages/webhooks.ts';
 import type { ConsoleRoute } from './visit.ts';
 
@@ -37,5 +41,9 @@ export const CONSOLE_ROUTES: readonly ConsoleRoute[] = [
   ...reconcilePages,
   ...settingsPages,
   ...webhookPages,
-  ...unbuiltPages,
+  ...evidencePages,
+  ...entryPages,
+  ...exportPages,
+  ...logPages,
+  ...decisionPages,
 ];

@@ -1,64 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { currencyField } from '../../core/body-fields.ts';
 import { invalidFields } from '../../core/body-value.ts';
-import { DECISION_KINDS, type DecisionFilter } from '../../core/decision-search.ts';
-import { DENIAL_CODES } from '../../core/denial-codes.ts';
-import type { FieldProblem } from '../../core/errors.ts';
 import { MONEY_MINOR_MAX } from '../../core/limits.ts';
-import { decimalOf, isCurrency, minorUnits } from '../../core/money.ts';
-import { isTypeId, type TypeIdPrefix } from '../../core/type-id.ts';
+import { decimalOf, isCurrency } from '../../core/money.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { readQuery, wholeQuery } from '../http/query.ts';
+import { readQuery } from '../http/query.ts';
+import { filterOf, idQuery, searchQuery } from './decision-query.ts';
 import { countDays, type DayCount, type FoundDecision, searchDecisions } from './search.ts';
 
-const PAGE_MAX = 200;
-const PAGE_DEFAULT = 50;
 /** Days of one answer: a year and a leap day, with each mandate and code of them. */
 const DAYS_MAX = 366;
 const DAY_MS = 86_400_000;
-/** What the database's calendar is asked for at most. */
-const LAST_MOMENT_MS = Date.UTC(9999, 11, 31);
-
-const id = (prefix: TypeIdPrefix, of: string) =>
-  z.string().refine((text) => isTypeId(text, prefix), `must be the identifier of ${of} (${prefix}_…)`);
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?(?:Z|[+-]\d{2}:\d{2})$/;
-const time = z
-  .string()
-  .refine((text) => TIME.test(text) && !Number.isNaN(Date.parse(text)), 'must be an RFC 3339 time with a zone')
-  .transform((text) => Math.min(Math.max(Date.parse(text), 0), LAST_MOMENT_MS));
-const codes = DENIAL_CODES.map(([code]) => code) as [string, ...string[]];
-
-const searchQuery = z
-  .strictObject({
-    receipt: id('rcp', 'a receipt').optional(),
-    mandate: id('mdt', 'a mandate').optional(),
-    instance: id('gwi', 'a gateway instance').optional(),
-    key: id('key', 'an API key').optional(),
-    agent: z
-      .string()
-      .regex(/^did:key:z[1-9A-HJ-NP-Za-km-z]{40,60}$/, 'must be a did:key')
-      .optional(),
-    decision: z.enum(DECISION_KINDS).optional(),
-    code: z.enum(codes).optional(),
-    from: time.optional(),
-    to: time.optional(),
-    currency: currencyField.optional(),
-    min_amount: z.string().max(40).optional(),
-    max_amount: z.string().max(40).optional(),
-    before_seq: wholeQuery(0, Number.MAX_SAFE_INTEGER).optional(),
-    limit: wholeQuery(1, PAGE_MAX).default(PAGE_DEFAULT),
-  })
-  .refine(({ instance, key }) => instance === undefined || key === undefined, {
-    path: ['key'],
-    message: 'cannot be given together with instance: a decision was asked for by one of them',
-  });
-type SearchQuery = z.infer<typeof searchQuery>;
 
 const day = z.string().refine(isDay, 'must be a day such as 2030-01-31');
-const daysQuery = z.strictObject({ from: day, to: day, mandate: id('mdt', 'a mandate').optional() });
+const daysQuery = z.strictObject({ from: day, to: day, mandate: idQuery('mdt', 'a mandate').optional() });
 
 /** The routes that find decisions in an account's chain, and count them by day. */
 export function registerDecisionRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -82,31 +39,6 @@ export function registerDecisionRoutes(app: FastifyInstance, deps: RouteDependen
       uncounted_from_seq: counts.uncountedFrom,
     };
   });
-}
-
-function filterOf(query: SearchQuery): DecisionFilter {
-  const problems: FieldProblem[] = [];
-  const minor = (field: 'min_amount' | 'max_amount'): number | undefined => {
-    const text = query[field];
-    if (text === undefined) return undefined;
-    if (query.currency === undefined) {
-      problems.push({
-        field: 'currency',
-        message: `must be given with ${field}: amounts of different ones do not compare`,
-      });
-      return undefined;
-    }
-    const reading = minorUnits(text, query.currency, 'major');
-    if (reading.ok) return reading.minor;
-    problems.push({ field, message: reading.message });
-    return undefined;
-  };
-  const [minAmount, maxAmount] = [minor('min_amount'), minor('max_amount')];
-  if (problems.length > 0) throw invalidFields(problems);
-  const { receipt: receiptId, mandate: mandateId, instance, key, from: fromMs, to: toMs } = query;
-  const { agent, decision, code, currency } = query;
-  const amounts = { minAmount, maxAmount, currency };
-  return { receiptId, mandateId, subjectId: instance ?? key, agent, decision, code, fromMs, toMs, ...amounts };
 }
 
 function isDay(text: string): boolean {

@@ -7,7 +7,7 @@ import { accountOf } from '../admin/session.ts';
 import { apiKeyOf } from '../api/api-keys.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody, wholeNumber } from '../http/request.ts';
-import { type ExportAsked, exportFile, prepareExport, recordExport } from './export.ts';
+import { type ExportAsked, exportFile, prepareExport, type RecordedExport, recordExport } from './export.ts';
 import { longReads } from './long-reads.ts';
 
 const seq = wholeNumber(0, Number.MAX_SAFE_INTEGER);
@@ -31,12 +31,12 @@ export function registerExportRoutes(app: FastifyInstance, deps: RouteDependenci
   app.post('/api/v1/evidence/export', { config: { scope: 'evidence:read' } }, async (request, reply) => {
     const input = readBody(request, exportBody);
     const { accountId, keyId } = apiKeyOf(request);
-    return send(deps, reply, askedOf(input, accountId, keyId));
+    return sendExport(deps, reply, askedOf(input, accountId, keyId));
   });
   app.post('/admin/evidence/export', async (request, reply) => {
     const input = readBody(request, exportBody);
     const accountId = accountOf(request);
-    return send(deps, reply, askedOf(input, accountId, accountId));
+    return sendExport(deps, reply, askedOf(input, accountId, accountId));
   });
 }
 
@@ -45,18 +45,28 @@ function askedOf(input: ExportInput, accountId: string, exportedBy: string): Exp
   return { accountId, fromSeq, toSeq, format, timestamp, exportedBy };
 }
 
-/** Takes the account's turn for as long as the file is on its way, whoever ends that. */
-async function send(deps: RouteDependencies, reply: FastifyReply, asked: ExportAsked): Promise<FastifyReply> {
+/**
+ * Answers with the file of an export, and has the account's turn for as long as it is on its way, whoever ends that.
+ *
+ * @throws ProblemError 409 where the account has one under way, 422 for a range that there is not; nothing was sent then
+ */
+export async function sendExport(
+  deps: RouteDependencies,
+  reply: FastifyReply,
+  asked: ExportAsked,
+  headers: (recorded: RecordedExport) => Readonly<Record<string, string>> = () => ({}),
+): Promise<FastifyReply> {
   const release = longReads(deps).take(asked.accountId);
   try {
-    const prepared = await prepareExport(deps, await recordExport(deps, asked));
+    const recorded = await recordExport(deps, asked);
+    const prepared = await prepareExport(deps, recorded);
     const file = Readable.from(
       patient(exportFile(deps, prepared), () => file.destroy()),
       { objectMode: false },
     );
     file.once('close', release);
     file.once('error', (error) => deps.logError(error, `an export of ${asked.accountId} was broken off`));
-    return reply.type(MEDIA_TYPES[asked.format]).send(file);
+    return reply.headers(headers(recorded)).type(MEDIA_TYPES[asked.format]).send(file);
   } catch (error) {
     release();
     throw error;

@@ -28,11 +28,11 @@ export class LongReads {
   }
 }
 
-const known = new WeakMap<RouteDependencies, LongReads>();
+const known = new WeakMap<RouteDependencies['commands'], LongReads>();
 
-/** The long reads of a control plane: the same for all its routes. */
-export function longReads(deps: RouteDependencies): LongReads {
-  const reads = known.get(deps) ?? new LongReads();
-  known.set(deps, reads);
+/** The long reads of a control plane: the same for all its routes and pages, which share what runs commands. */
+export function longReads({ commands }: Pick<RouteDependencies, 'commands'>): LongReads {
+  const reads = known.get(commands) ?? new LongReads();
+  known.set(commands, reads);
   return reads;
 }

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
+import { busyAccount } from '../integration/console/busy-console.ts';
 import { CONSOLE_PASSWORD } from '../integration/console/console-fixture.ts';
 import { textAt } from '../integration/control-plane/admin-fixture.ts';
 import { MANDATE } from '../integration/control-plane/noun-fixture.ts';
@@ -26,6 +27,10 @@ const PAGES = [
   '/console/keys',
   '/console/keys/new',
   '/console/evidence',
+  '/console/evidence?decision=deny&min_amount=5',
+  '/console/evidence/entries',
+  '/console/evidence/export',
+  '/console/evidence/log',
   '/console/reconcile',
   '/console/settings',
   '/console/settings/webhooks/new',
@@ -36,6 +41,8 @@ const PAGES = [
 const nameOf = (path: string): string =>
   path
     .replace(/[a-z]{3}_[0-9a-z]{26}/, 'one')
+    .replace(/\?.*/, '-asked')
+    .replace('#', '-')
     .slice('/console'.length)
     .replaceAll('/', '-')
     .replace(/^-/, '') || 'overview';
@@ -46,7 +53,16 @@ t.test('every page is in order for axe-core, light and dark, and fits a phone', 
   const { token } = await fixture.signUp('cli@example.com');
   const mandateId = await makeObjects(fixture, person.accountId, token);
   const [key] = await fixture.sql<{ key_id: string }[]>`select key_id from api_keys`;
-  const pages = [...PAGES, `/console/mandates/${mandateId}`, `/console/keys/${key?.key_id}/revoke`];
+  const { allowedReceipt, escalatedReceipt } = await busyAccount(fixture, person);
+  const [entry] = await fixture.sql<{ id: string }[]>`select id from evidence where kind = 'mandate.created' limit 1`;
+  const pages = [
+    ...PAGES,
+    `/console/mandates/${mandateId}`,
+    `/console/keys/${key?.key_id}/revoke`,
+    `/console/evidence/${allowedReceipt}`,
+    `/console/evidence/${escalatedReceipt}#waits`,
+    `/console/evidence/entries/${entry?.id}`,
+  ];
   const browser = await startBrowser(t);
   for (const dark of [false, true]) {
     for (const size of [PHONE, DESK]) {

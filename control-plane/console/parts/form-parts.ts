@@ -42,7 +42,7 @@ export function submit(label: string, kind: 'primary' | 'danger' | 'danger prima
 export interface FieldOptions {
   readonly label: string;
   readonly hint?: Fragment;
-  readonly type?: 'text' | 'email' | 'password' | 'number' | 'date' | 'search';
+  readonly type?: 'text' | 'email' | 'password' | 'number' | 'date' | 'datetime-local' | 'search';
   readonly autocomplete?: string;
   readonly inputmode?: 'numeric' | 'decimal' | 'email' | 'text';
   readonly required?: boolean;

@@ -1,6 +1,9 @@
 import { accounts } from './de/accounts.ts';
 import { approvals } from './de/approvals.ts';
+import { denials } from './de/denials.ts';
+import { entries } from './de/entries.ts';
 import { errors } from './de/errors.ts';
+import { evidence } from './de/evidence.ts';
 import { gateways } from './de/gateways.ts';
 import { keys } from './de/keys.ts';
 import { mandates } from './de/mandates.ts';
@@ -28,4 +31,7 @@ export const de: Words = {
   approvals,
   reconcile,
   notifications,
+  evidence,
+  entries,
+  denials,
 };

@@ -1,6 +1,9 @@
 import { accounts } from './en/accounts.ts';
 import { approvals } from './en/approvals.ts';
+import { denials } from './en/denials.ts';
+import { entries } from './en/entries.ts';
 import { errors } from './en/errors.ts';
+import { evidence } from './en/evidence.ts';
 import { gateways } from './en/gateways.ts';
 import { keys } from './en/keys.ts';
 import { mandates } from './en/mandates.ts';
@@ -28,5 +31,8 @@ export const en = {
   approvals,
   reconcile,
   notifications,
+  evidence,
+  entries,
+  denials,
 } as const;
 export type Words = Translated<typeof en>;

@@ -3,6 +3,7 @@ import { CONSOLE_ROUTES } from '../../../control-plane/console/routes.ts';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
 import { agentOf } from './agent-fixture.ts';
+import { busyAccount } from './busy-console.ts';
 import { type ConsoleFixture, type ConsolePerson, consoleFixture } from './console-fixture.ts';
 import { hiddenFields } from './mandate-fixture.ts';
 
@@ -30,7 +31,14 @@ async function objectsOf(fixture: ConsoleFixture, owner: ConsolePerson): Promise
   const suspended = await another({});
   await fixture.send('POST', `/admin/mandates/${suspended}/suspend`, cli.token, {});
   const ofGateways = CONSOLE_ROUTES.filter(({ path }) => path.startsWith('/gateways/:id'));
+  const { allowedReceipt } = await busyAccount(fixture, owner);
+  const [entry] = await sql<{ id: string }[]>`
+    select id from evidence where account_id = ${owner.accountId} and kind = 'mandate.created' limit 1`;
   return {
+    '/evidence/:id': allowedReceipt,
+    '/evidence/:id/dossier': allowedReceipt,
+    '/evidence/:id/print': allowedReceipt,
+    '/evidence/entries/:id': entry?.id ?? '',
     ...Object.fromEntries(ofGateways.map(({ path }) => [path, instance])),
     '/mandates/:id': mandate_id,
     '/mandates/:id/versions': mandate_id,

@@ -28,8 +28,4 @@ export const shell: Words['shell'] = {
     reconcile: 'Abgleich',
     settings: 'Einstellungen',
   },
-  unbuilt: {
-    title: 'Hier gibt es noch nichts zu sehen',
-    text: 'Diese Seite gehört noch nicht zur Konsole. Die Kommandozeile kann dasselbe: mandate --help.',
-  },
 };

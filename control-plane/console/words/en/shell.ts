@@ -27,8 +27,4 @@ export const shell = {
     reconcile: 'Reconcile',
     settings: 'Settings',
   },
-  unbuilt: {
-    title: 'Nothing to see here yet',
-    text: 'This page is not part of the console yet. The command line does the same: mandate --help.',
-  },
 };

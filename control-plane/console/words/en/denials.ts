@@ -1,0 +1,22 @@
+/** What each denial code means, for the principal; the codes are those of the contract (§4). */
+export const denials = {
+  'MD-101': 'The presentation is not well formed, or its signature does not verify.',
+  'MD-102': 'The presentation is too old, too early, or valid for too long.',
+  'MD-103': 'The presentation was made for another verifying organisation.',
+  'MD-104': 'The presentation was signed for another action.',
+  'MD-105': 'The presentation was used before.',
+  'MD-201': 'There is no such mandate.',
+  'MD-202': 'Somebody other than the agent of the mandate signed.',
+  'MD-203': 'The mandate is a draft or suspended.',
+  'MD-204': 'The mandate has expired, is used up or was revoked.',
+  'MD-501': 'The tool is not mapped to an action type.',
+  'MD-502': 'Amount, currency or counterparty could not be read from the request.',
+  'MD-301': 'The mandate does not cover this action type.',
+  'MD-305': 'The currency is not that of the mandate.',
+  'MD-304': "The counterparty is not on the mandate's list.",
+  'MD-302': 'The amount is above the limit per action.',
+  'MD-303': 'The amount does not fit into what is left of the month.',
+  'MD-401': 'The request was rejected, or nobody approved it in time.',
+  'MD-402': 'The escalation token is unknown, used, or for another action.',
+  'MD-503': 'The decision could not be completed; nothing was done.',
+};
