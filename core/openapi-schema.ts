@@ -7,10 +7,10 @@ import {
   type ShapeType,
 } from './request-shape.ts';
 
-/** Members of schemas that all operations of a document together are read from: some seconds of work. */
+/** Members, schemas and steps of references that all operations of a document are read from: some seconds of work. */
 const MEMBERS_MAX = 2_000_000;
 
-/** A parsed document, and how many members of its schemas may still be looked at. */
+/** A parsed document, and how much of it may still be looked at. */
 export interface OpenApiSource {
   readonly document: DocumentObject;
   left: number;
@@ -26,6 +26,10 @@ export type DocumentObject = Readonly<Record<string, unknown>>;
 
 /** References that are followed one after another: a document may refer in circles. */
 const REFERENCES_MAX = 32;
+/** Steps of one reference: the way to a schema within a path of the document takes some twelve. */
+const REFERENCE_STEPS_MAX = 32;
+/** Types of one schema: there are seven. */
+const TYPES_MAX = 16;
 /** Schemas that one body is read from: `allOf` of references doubles with every level. */
 const SCHEMAS_MAX = 2_000;
 
@@ -53,22 +57,29 @@ export function textOf(value: unknown, name: string): string | null {
   return typeof found === 'string' ? found : null;
 }
 
-/** What a value is in the end, its references within the document followed; undefined for any other reference. */
-export function resolved(document: unknown, value: unknown): unknown {
+/**
+ * What a value is in the end, its references within the document followed; undefined for any other reference, and for
+ * all of them once enough of the document was looked at.
+ */
+export function resolved(source: OpenApiSource, value: unknown): unknown {
   let at = value;
   for (let step = 0; step < REFERENCES_MAX; step++) {
     const reference = textOf(at, '$ref');
     if (reference === null) return at;
-    at = lookUp(document, reference);
+    if (source.left <= 0) return undefined;
+    at = lookUp(source, reference);
   }
   return undefined;
 }
 
 /** `#/components/schemas/Payment`: within this document only, nothing is ever fetched (RFC 6901 §6). */
-function lookUp(document: unknown, reference: string): unknown {
+function lookUp(source: OpenApiSource, reference: string): unknown {
   if (!reference.startsWith('#/') || reference.length > 1_000) return undefined;
-  let at: unknown = document;
-  for (const token of reference.slice(2).split('/')) {
+  const tokens = reference.slice(2).split('/');
+  source.left -= tokens.length;
+  if (tokens.length > REFERENCE_STEPS_MAX) return undefined;
+  let at: unknown = source.document;
+  for (const token of tokens) {
     at = memberOf(at, unescaped(token));
   }
   return at;
@@ -98,7 +109,7 @@ export function schemaFields(
   const places: Place[] = [{ at: '', schema, depth: 0 }];
   let budget = SCHEMAS_MAX;
   for (const { at, schema: given, depth } of places) {
-    const parts = flatten(source.document, given, () => --budget > 0);
+    const parts = flatten(source, given, () => --budget > 0);
     if (at !== '') note(types, at, parts.map(typeOf));
     if (types.size > SHAPE_FIELDS_MAX || budget <= 0) return { fields: fieldsOf(types), more: true };
     if (depth >= SHAPE_DEPTH_MAX) continue;
@@ -133,18 +144,21 @@ function placeOf(at: string, name: string, body: 'json' | 'form'): string {
 }
 
 /** A schema with all that it is put together from; `spend` says whether there may be another one. */
-function flatten(document: unknown, schema: unknown, spend: () => boolean, depth = 0): DocumentObject[] {
-  const found = resolved(document, schema);
-  if (!spend() || depth > REFERENCES_MAX || typeof found !== 'object' || found === null) return [];
-  const parts = ['allOf', 'oneOf', 'anyOf'].flatMap((name) => listOf(found, name));
-  return [found as DocumentObject, ...parts.flatMap((part) => flatten(document, part, spend, depth + 1))];
+function flatten(source: OpenApiSource, schema: unknown, spend: () => boolean, depth = 0): DocumentObject[] {
+  if (source.left <= 0 || !spend() || depth > REFERENCES_MAX) return [];
+  const found = resolved(source, schema);
+  if (typeof found !== 'object' || found === null) return [];
+  const parts = ['allOf', 'oneOf', 'anyOf'].flatMap((name) => listOf(found, name).slice(0, SCHEMAS_MAX));
+  source.left -= 1 + parts.length;
+  return [found as DocumentObject, ...parts.flatMap((part) => flatten(source, part, spend, depth + 1))];
 }
 
 const TYPES: ReadonlySet<string> = new Set(['boolean', 'integer', 'number', 'string', 'array', 'object', 'null']);
 
 function typeOf(schema: DocumentObject): ShapeType | null {
   const given = memberOf(schema, 'type');
-  const all = (Array.isArray(given) ? given : [given]).filter((one) => TYPES.has(String(one)) && one !== 'null');
+  const named = Array.isArray(given) ? given.slice(0, TYPES_MAX) : [given];
+  const all = named.filter((one) => typeof one === 'string' && TYPES.has(one) && one !== 'null');
   if (all.length > 1) return 'mixed';
   if (all.length === 1) return all[0] as ShapeType;
   return memberOf(schema, 'properties') === undefined ? null : 'object';

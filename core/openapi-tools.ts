@@ -1,4 +1,5 @@
 import { isActionType } from './action.ts';
+import { TOOL_PATH_SEGMENTS_MAX } from './limits.ts';
 import { type MappingSuggestion, type SuggestionMandate, suggestMapping } from './mapping-suggestion.ts';
 import {
   type DocumentObject,
@@ -61,7 +62,7 @@ export function readOpenApi(document: unknown, { basePath, mandate }: OpenApiOpt
   const tools: OpenApiTool[] = [];
   const skipped: SkippedOperation[] = [];
   const names = new Map<string, string>();
-  for (const { method, path, item, operation } of operationsOf(document)) {
+  for (const { method, path, item, operation } of operationsOf(source)) {
     const what = `${method} ${printablePath(path)}`;
     const skip = (reason: string): void => void skipped.push({ operation: what, reason });
     if (tools.length + skipped.length >= OPENAPI_OPERATIONS_MAX) {
@@ -113,10 +114,10 @@ interface Operation {
   readonly operation: unknown;
 }
 
-function* operationsOf(document: DocumentObject): Generator<Operation> {
-  for (const [path, given] of Object.entries(objectOf(document, 'paths'))) {
+function* operationsOf(source: OpenApiSource): Generator<Operation> {
+  for (const [path, given] of Object.entries(objectOf(source.document, 'paths'))) {
     if (!path.startsWith('/')) continue;
-    const item = resolved(document, given);
+    const item = resolved(source, given);
     for (const method of GATEWAY_METHODS) {
       const operation = memberOf(item, method.toLowerCase());
       if (typeof operation === 'object' && operation !== null) yield { method, path, item, operation };
@@ -132,6 +133,8 @@ function printablePath(path: string): string {
 function patternOf(method: string, path: string): ToolPattern | string {
   const taken = new Set<string>();
   const parts = path.slice(1).split('/');
+  // Names are found by trying: not for a path that has too many of them anyway.
+  if (parts.length > TOOL_PATH_SEGMENTS_MAX) return `The path has more than ${TOOL_PATH_SEGMENTS_MAX} segments.`;
   const renamed = parts.map((part) => {
     const name = /^\{([^{}]+)\}$/.exec(part)?.[1];
     if (name === undefined) return part;
@@ -162,7 +165,7 @@ function toolOf(
   { pattern, item, operation }: { readonly pattern: ToolPattern; readonly item: unknown; readonly operation: unknown },
   mandate: SuggestionMandate,
 ): OpenApiTool {
-  const shape = { ...bodyShape(source, operation), query: queryNames(source.document, item, operation) };
+  const shape = { ...bodyShape(source, operation), query: queryNames(source, item, operation) };
   const suggestion = suggestMapping(pattern, shape, mandate);
   const given = textOf(operation, ACTION_TYPE_MEMBER);
   const declared = given !== null && isActionType(given);
@@ -178,8 +181,11 @@ export function withAction(suggestion: MappingSuggestion, type: string): Mapping
 }
 
 function bodyShape(source: OpenApiSource, operation: unknown): Omit<RequestShape, 'query'> {
-  const content = objectOf(resolved(source.document, memberOf(operation, 'requestBody')), 'content');
+  const content = objectOf(resolved(source, memberOf(operation, 'requestBody')), 'content');
   const media = Object.keys(content);
+  source.left -= media.length;
+  // What was not looked at any more must not pass for nothing.
+  if (source.left <= 0) return { body: 'json', fields: [], more: true };
   if (media.length === 0) return { body: 'none', fields: [], more: false };
   const json = media.find((type) => /^(?:application|text)\/(?:[a-z0-9.+-]+\+)?json\b/i.test(type));
   const form = media.find((type) => /^application\/x-www-form-urlencoded\b/i.test(type));
@@ -189,10 +195,11 @@ function bodyShape(source: OpenApiSource, operation: unknown): Omit<RequestShape
   return { body: kind, ...schemaFields(source, schema, kind) };
 }
 
-function queryNames(document: DocumentObject, item: unknown, operation: unknown): string[] {
+function queryNames(source: OpenApiSource, item: unknown, operation: unknown): string[] {
   const all = [...listOf(item, 'parameters'), ...listOf(operation, 'parameters')].slice(0, OPENAPI_OPERATIONS_MAX);
-  const names = all.flatMap((given) => {
-    const parameter = resolved(document, given);
+  source.left -= all.length;
+  const names = (source.left > 0 ? all : []).flatMap((given) => {
+    const parameter = resolved(source, given);
     const name = textOf(parameter, 'name') ?? '';
     const fits = name.length <= SHAPE_NAME_MAX_CHARACTERS && /^[!-~]+$/.test(name);
     return textOf(parameter, 'in') === 'query' && fits ? [name] : [];

@@ -12,8 +12,8 @@ const PUBLIC = new Set(['unicast']);
 /**
  * Whether a resolved address may be connected to.
  *
- * IPv4 inside IPv6 (mapped, translated, NAT64, 6to4) is judged as the IPv4 address it leads to. Source: contract §7,
- * threats "internal network".
+ * IPv4 inside IPv6 (mapped, compatible, translated, NAT64, 6to4) is judged as the IPv4 address it leads to. Source:
+ * contract §7, threats "internal network".
  */
 export function isAllowedAddress(address: string, allowPrivate: boolean): boolean {
   let parsed: ipaddr.IPv4 | ipaddr.IPv6;
@@ -38,6 +38,8 @@ function embedded(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | null {
   const range = address.range();
   const parts = address.toByteArray();
   if (range === 'rfc6052' || range === 'rfc6145') return new ipaddr.IPv4(parts.slice(12));
+  // RFC 4291 §2.5.5.1; `::` and `::1` are addresses of their own.
+  if (range === 'unicast' && parts.slice(0, 12).every((byte) => byte === 0)) return new ipaddr.IPv4(parts.slice(12));
   if (range === '6to4') return new ipaddr.IPv4(parts.slice(2, 6));
   return null;
 }

@@ -292,9 +292,12 @@ export function parseToolPattern(text: string): ToolPatternReading {
     const name = PARAM.exec(part)?.[1];
     if (name === undefined) return refused('A parameter is a whole segment such as {order_id}.');
     if (params.some((known) => known.name === name)) return refused(`The parameter {${name}} occurs twice.`);
+    // At once, since each further one is compared with all before it.
+    if (params.length === TEMPLATE_PARAMS_MAX) {
+      return refused(`A template has at most ${TEMPLATE_PARAMS_MAX} parameters.`);
+    }
     params.push({ name, segment });
   }
-  if (params.length > TEMPLATE_PARAMS_MAX) return refused(`A template has at most ${TEMPLATE_PARAMS_MAX} parameters.`);
   const taken = new Set(params.map((param) => param.segment));
   // A literal of the same standing is put in for each parameter, so that one rule decides about all paths.
   const literal = segments.map((part, segment) => (taken.has(segment) ? 'p' : part)).join('/');

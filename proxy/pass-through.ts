@@ -60,6 +60,8 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
       upstream: options.controlUrl,
       prefix,
       rewritePrefix: prefix,
+      // Its default is to take any certificate: passwords and the proxies' secret would go to whoever answers.
+      http: { requestOptions: { rejectUnauthorized: true } },
       replyOptions: {
         // Otherwise a GET that is answered 503 is repeated ten times at once, and counted as often.
         retryDelay: () => null,

@@ -30,6 +30,9 @@ export async function changePassword(
       await countFailure(context, factor.failed_attempts + 1, 'password');
       return null;
     }
+    // Before anything else: a session that was ended meanwhile changes nothing any more.
+    const token = await renewSession(context, sessionId);
+    if (token === null) return null;
     const changed = await context.sql`
       update accounts set password_hash = ${hash}
       where account_id = ${accountId} and password_hash = ${row?.password_hash ?? ''} returning account_id`;
@@ -37,7 +40,7 @@ export async function changePassword(
     if (changed.length === 0) return null;
     context.append('account.password_changed', {});
     await revokeSessions(context, sessionId, 'password_changed');
-    return renewSession(context, sessionId);
+    return token;
   });
   if (verdict === null || typeof verdict === 'string') return verdict;
   if (verdict.kind === 'locked') throw lockedOut(verdict.untilMs, verdict.nowMs);

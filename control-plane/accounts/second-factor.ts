@@ -189,12 +189,15 @@ export async function replaceTotp(
   return deps.commands.command(accountId, async (context) => {
     const step = totpStep(secret, code.replaceAll(' ', ''), context.nowMs);
     if (step === null) return null;
+    // Before anything else: a session that was ended meanwhile changes nothing any more.
+    const token = await renewSession(context, sessionId);
+    if (token === null) return null;
     const sealed = deps.custody.seal(accountId, 'totp', accountId, Buffer.from(secret, 'utf8'));
     await context.sql`
       update accounts set totp_sealed = ${sealed}, totp_last_step = ${step}::bigint, second_factor_at = ${context.nowMs}
       where account_id = ${accountId}`;
     context.append('account.second_factor', { kind: 'totp' });
     await revokeSessions(context, sessionId, 'second_factor_changed');
-    return renewSession(context, sessionId);
+    return token;
   });
 }

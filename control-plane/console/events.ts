@@ -1,8 +1,11 @@
+import type { ServerResponse } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
 import type { Answer, SignedInVisit } from './visit.ts';
 
 /** Pages that are kept up to date by one control plane at once: each holds a connection and little else. */
 export const EVENT_STREAMS_MAX = 1_000;
+/** Of those one account's: every tab of every device of a person. The others' pages must not go without. */
+export const EVENT_STREAMS_PER_ACCOUNT_MAX = 32;
 /** Less than any proxy waits on a connection that says nothing. */
 const HEARTBEAT_MS = 15_000;
 /** A stream ends after this and the browser begins another, whose session is looked up anew. */
@@ -21,14 +24,17 @@ export type SendEvent = (name: string, data: object) => void;
  *
  * @throws ProblemError 503 `overloaded`
  */
-export function sendEvents({ deps, reply }: SignedInVisit, subscribe: (send: SendEvent) => () => void): Answer {
-  const { streams } = deps;
-  if (streams.size >= EVENT_STREAMS_MAX) {
-    throw new ProblemError('overloaded', 'Too many pages are open at once; reload this one.', { retryAfterSeconds: 5 });
-  }
-  streams.add(reply.raw);
+export function sendEvents(
+  { deps: { streams }, reply, session: { accountId } }: SignedInVisit,
+  subscribe: (send: SendEvent) => () => void,
+): Answer {
+  refuseFull(streams, accountId);
   // Fastify writes no answer any more: what it would have set goes out here.
   reply.hijack();
+  // Who left while the session was looked up closes nothing again: what began now would never end.
+  if (reply.raw.destroyed) return { kind: 'sent' };
+  streams.add(reply.raw);
+  accounts.set(reply.raw, accountId);
   const headers = { ...reply.getHeaders(), 'cache-control': 'no-store', 'content-type': 'text/event-stream' };
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) reply.raw.setHeader(name, value);
   reply.raw.writeHead(200);
@@ -46,4 +52,12 @@ export function sendEvents({ deps, reply }: SignedInVisit, subscribe: (send: Sen
     end();
   });
   return { kind: 'sent' };
+}
+
+const accounts = new WeakMap<ServerResponse, string>();
+
+function refuseFull(streams: ReadonlySet<ServerResponse>, accountId: string): void {
+  const own = [...streams].filter((stream) => accounts.get(stream) === accountId).length;
+  if (streams.size < EVENT_STREAMS_MAX && own < EVENT_STREAMS_PER_ACCOUNT_MAX) return;
+  throw new ProblemError('overloaded', 'Too many pages are open at once; reload this one.', { retryAfterSeconds: 5 });
 }

@@ -157,6 +157,32 @@ t.test('documents that refer in circles, nest without end or never stop are read
   t.same(readOpenApi(ring, OPTIONS).tools, [], 'YAML can make an object that holds itself');
 });
 
+t.test('a small document that multiplies itself is read in bounded work', async (t) => {
+  const pay = { requestBody: { content: { 'application/json': { schema: { $ref: '#/s' } } } } };
+  const paths = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`/p${i}`, { post: pay }]));
+  const far = { $ref: `#${'/a'.repeat(400)}` };
+  let deep: object = far;
+  for (let i = 0; i < 399; i++) deep = { a: deep };
+  const schemas = {
+    itself: { allOf: Array.from({ length: 2_000 }, () => ({ $ref: '#/s' })) },
+    far: { allOf: Array.from({ length: 2_000 }, () => far) },
+    types: { type: Array.from({ length: 100_000 }, () => ({ toString: 1 })) },
+  };
+  for (const [name, s] of Object.entries(schemas)) {
+    const { tools } = readOpenApi({ openapi: '3.1.0', paths, s, a: deep }, OPTIONS);
+    t.equal(tools.length, 1_000, name);
+    t.equal(tools.at(-1)?.shape.body, 'json', name);
+  }
+  for (const part of ['{a}', '{a_ID}']) {
+    const path = `/${Array.from({ length: 100_000 }, () => part).join('/')}`;
+    t.match(readOpenApi({ openapi: '3.1.0', paths: { [path]: { get: {} } } }, OPTIONS).skipped, [
+      { reason: /32 segments/ },
+    ]);
+  }
+  const many = Array.from({ length: 100_000 }, (_, i) => `{a${i}}`).join('/');
+  t.match(parseToolPattern(`http.get:/${many}`), { ok: false, message: /at most 8/ });
+});
+
 t.test('whatever a document says, each tool has a name and a mapping that can be saved', async (t) => {
   const name = fc.oneof(
     fc.constantFrom('amount', '{id}', '{petId}', '__proto__', 'currency', 'constructor'),
