@@ -68,7 +68,7 @@ interface Line extends CheckedEntry {
  */
 export class ExportCheck {
   readonly #keys: PinnedKeys;
-  readonly #onEntry: (entry: CheckedEntry) => void;
+  readonly #onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void;
   #rest: Buffer = Buffer.alloc(1);
   #header: ExportHeader | null = null;
   #format: ExportFormat = 'ndjson';
@@ -84,8 +84,8 @@ export class ExportCheck {
   #closed = false;
   #problem: ExportProblem | null = null;
 
-  /** `onEntry` hears of each entry that continues the chain. */
-  constructor(keys: PinnedKeys, onEntry: (entry: CheckedEntry) => void = () => {}) {
+  /** `onEntry` hears of each entry that continues the chain, and of the tree of all before it. */
+  constructor(keys: PinnedKeys, onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void = () => {}) {
     this.#keys = keys;
     this.#onEntry = onEntry;
   }
@@ -206,9 +206,10 @@ export class ExportCheck {
     } else if (line.at < (before?.at ?? '')) {
       this.#failAt(line, 'its time is before that of the entry before');
     } else {
-      this.#edge = appendLeaf(this.#edge, line.seq, line.hash);
+      const treeBefore = this.#edge;
+      this.#edge = appendLeaf(treeBefore, line.seq, line.hash);
       this.#entries += 1;
-      this.#onEntry(line);
+      this.#onEntry(line, treeBefore);
     }
   }
 

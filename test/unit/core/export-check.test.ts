@@ -106,6 +106,25 @@ t.test('files that follow each other fit or do not; files that share nothing say
   t.match(await compare(exported(), other), { first: { intact: true }, second: { intact: false } });
 });
 
+t.test('two trees over one chain are found, whichever file has which', async (t) => {
+  const treeBefore = sampleChain(20, 2);
+  const whole = exported({ toSeq: 14, logSize: 15 });
+  const later = { at: '2026-06-02T00:00:00.000Z' };
+  for (const fromSeq of [8, 13, 14, 15]) {
+    const other = exported({ fromSeq, treeBefore, ...later });
+    t.match(await check(other), { intact: true, signature: 'valid' }, 'alone it is as good as any');
+    for (const [one, two] of [
+      [whole, other],
+      [other, whole],
+    ] as const) {
+      t.match(await compare(one, two), { differs: null, problem: /trees of the first \d+ entries are not the same/ });
+    }
+    t.match(await compare(whole, exported({ fromSeq, ...later })), { differs: null, problem: null });
+  }
+  const one = exported({ fromSeq: 8, toSeq: 14, logSize: 15 });
+  t.match(await compare(one, exported({ fromSeq: 8, treeBefore, ...later })), { problem: /trees of the first 8 / });
+});
+
 t.test('what is no export is refused and crashes nothing', async (t) => {
   t.match(await check(Buffer.alloc(0)), { intact: false, problem: { problem: /cut off/ } });
   const long = new ExportCheck(PINNED);
