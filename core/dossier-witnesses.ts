@@ -42,6 +42,8 @@ export async function checkHeadWitnesses(
   const signatures = verified.ok ? verified.signatures : [];
   const bylog = signatures.some(({ key }) => logs.includes(key) && key.name === checkpoint.origin);
   if (bylog) claims.ok('checkpoint', `The checkpoint says the same and is signed by the log ${checkpoint.origin}.`);
+  else if (logs.some(({ name }) => name === checkpoint.origin))
+    claims.failed('checkpoint', `The checkpoint is not signed by the log ${checkpoint.origin} with a pinned key.`);
   else
     claims.skipped('checkpoint', 'The checkpoint says the same; its own signature is not checked: no log is pinned.');
   for (const { key, timestampS } of signatures) {
