@@ -223,6 +223,19 @@ t.test('a checkpoint without the signature of the log that is pinned is rejected
   );
 });
 
+t.test('an entry later than somebody else saw it is not of the time that it says', async (t) => {
+  const { dossier, service, head } = sampleDossier();
+  for (const [beforeS, result] of [
+    [900, 'failed'],
+    [300, 'ok'],
+  ] as const) {
+    const at = Math.floor(Date.parse(dossier.decision.entry.at) / 1000) - beforeS;
+    const tree_head = { ...dossier.tree_head, checkpoint: service.checkpoint(head, at) };
+    const { claims } = await checkDossier(bytesOf(resealed(service, { ...dossier, tree_head })), service.trust);
+    t.equal(claims.find(({ name }) => name === 'witness')?.result, result);
+  }
+});
+
 t.test('facts that this checker does not know are not guessed at', async (t) => {
   const { dossier, service } = sampleDossier({ amount: 100, recorded: { weather: 'fair' } });
   const { verdict, claims } = await checkDossier(bytesOf(dossier), service.trust);
@@ -245,6 +258,11 @@ t.test(
     };
     t.same(await told(dossier, { ...trust, authorities }), ['accepted', 'ok']);
     t.same(await told(dossier, trust), ['accepted', 'not_checked']);
+    const postdated = await timestamped(
+      sampleDossier({ service: sample.service, startMs: Date.now() + 3_600_000 }),
+      tsa,
+    );
+    t.same(await told(postdated, { ...trust, authorities }), ['rejected', 'failed'], 'entries from after it was seen');
     const other = await TestTsa.make(t);
     const theirs = readTrustAnchors(await other.rootPem());
     t.same(await told(dossier, { ...trust, authorities: theirs }), ['rejected', 'failed']);

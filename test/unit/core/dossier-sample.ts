@@ -62,10 +62,9 @@ export class SampleService {
   }
 
   /** A checkpoint of the log that the witness cosigned. */
-  checkpoint(head: { readonly size: number; readonly root: string }): string {
+  checkpoint(head: { readonly size: number; readonly root: string }, at = Math.floor(T0 / 1000) + 100): string {
     const note = signCheckpoint(head, this.log, (message) => this.logSigner.sign(message));
     const { text } = readNote(note)!;
-    const at = Math.floor(T0 / 1000) + 100;
     const signature = cosignature(at, this.witnessSigner.sign(cosignedMessage(text, at)));
     return note + signatureLine({ name: this.witness.name, keyId: this.witness.id, signature });
   }
@@ -114,6 +113,8 @@ export interface SampleOptions {
   /** In minor units; above 5000 it needs an approval, above 10000 it is denied. */
   readonly amount?: number;
   readonly service?: SampleService;
+  /** When the chain begins, in Unix milliseconds. */
+  readonly startMs?: number;
   /** Recorded of the decision instead of what is so, or what is made of it. */
   readonly recorded?: Recorded | ((body: Recorded) => Recorded);
   /** The mandate that the agent signed for, where that is another. */
@@ -133,6 +134,7 @@ export function sampleDossier(options: SampleOptions = {}) {
   const { amount = 6000, service = new SampleService(), recorded = {}, executed: executedAmount = null } = options;
   const { booked: finals = [amount - 100], presentedFor, unsignedAction } = options;
   const chain = new Chain(service.account);
+  chain.nowMs = options.startMs ?? T0;
   const agent = new SigningKey(newSeed());
   const terms = sampleTerms(formatDidKey(agent.publicKey));
   const digest = mandateDigest(terms);
