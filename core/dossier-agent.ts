@@ -28,10 +28,17 @@ export async function checkPresentation(given: DecisionCase, readKey: ReadPublic
     claims.failed('presentation', `The presentation in ${name} is malformed: ${presentation.problem}`);
     return;
   }
+  if (body.mandate !== undefined && presentation.mandate_id !== body.mandate.id) {
+    claims.failed('presentation', `The presentation is for another mandate than ${name} was decided under.`);
+    return;
+  }
   const found = await signatureProblem(presentation, readKey);
   const { problem } = body.presentation;
   if (found === null && problem === undefined) {
     claims.ok('presentation', `The presentation is signed by ${presentation.signer}.`);
+    if (presentation.ctx === null && body.ctx !== undefined) {
+      claims.skipped('presentation', `It names no action, so that the agent wanted that of ${name} is not proven.`);
+    }
     checkAgent(given, presentation, claims);
   } else if (found === problem) {
     claims.ok('presentation', `The presentation's signature is not valid, and ${name} says so.`);

@@ -62,6 +62,8 @@ export function checkAction({ dossier, body, terms }: DecisionCase, claims: Clai
   const name = entryName(dossier.decision);
   if (recorded === undefined || shown !== recorded) {
     claims.failed('action', `The action is not the one that ${name} was decided for.`);
+  } else if (recorded === null && body.action !== null) {
+    claims.failed('action', `${name} names no digest of the action that it was decided for.`);
   } else if (recorded === null) {
     claims.ok('action', `No action could be read from the request, as ${name} says.`);
   } else {

@@ -1,6 +1,8 @@
+import type { EscalationStatus } from './decide.ts';
 import type { Dossier, DossierEntry, PlainObject } from './dossier.ts';
 import { type Claims, entryName } from './dossier-claims.ts';
 import { type DecisionCase, moneyText } from './dossier-decision.ts';
+import type { EvidenceKind } from './evidence.ts';
 import type { JsonValue } from './jcs.ts';
 
 type EscalationPart = Dossier['escalations'][number];
@@ -32,9 +34,31 @@ function partProblem(given: DecisionCase, { escalation_id: id, opened, answered 
     if (member(entry.body, 'escalation', 'id') !== id) return `${name} did not ask for the escalation ${id}.`;
     if (member(entry.body, 'mandate', 'id') !== body.mandate?.id) return `${name} is of another mandate.`;
   }
-  const granted = body.grant?.escalation_id === id && body.grant.status === 'approved';
-  if (answered === null) return granted ? `Nothing shows who approved the escalation ${id}.` : null;
+  const settled = settlementProblem(given, id, answered);
+  if (answered === null || settled !== null) return settled;
   return answerProblem(given, id, answered);
+}
+
+/** What must have answered an escalation for it to be in a state; null: nothing may have. */
+const ANSWER_OF_STATE: Readonly<Record<EscalationStatus, EvidenceKind | null>> = {
+  pending: null,
+  approved: 'escalation.approved',
+  used: 'escalation.approved',
+  rejected: 'escalation.rejected',
+  expired: 'escalation.expired',
+};
+
+/** Whether the state in which the decision found the escalation is what was answered before it. */
+function settlementProblem({ dossier, body }: DecisionCase, id: string, answered: DossierEntry | null): string | null {
+  const found = [body.grant, body.standing].find((one) => one?.escalation_id === id);
+  if (found === undefined) return null;
+  const kind = ANSWER_OF_STATE[found.status];
+  const before = answered !== null && answered.entry.seq < dossier.decision.entry.seq ? answered : null;
+  if ((before?.entry.kind ?? null) === kind) return null;
+  if (before !== null)
+    return `${entryName(before)} came before the decision, which calls the escalation ${found.status}.`;
+  if (kind === 'escalation.approved') return `Nothing shows who approved the escalation ${id}.`;
+  return `Nothing shows that the escalation ${id} was ${found.status}.`;
 }
 
 function answerProblem({ dossier, body }: DecisionCase, id: string, answered: DossierEntry): string | null {
@@ -63,25 +87,32 @@ function partText({ escalation_id: id, answered }: EscalationPart): string {
   return `The escalation ${id} was ${kind.slice('escalation.'.length)}${by} at ${at} (entry ${answered.entry.seq}).`;
 }
 
+/** Either of them ends what an allow reserved, once (contract §5). */
+const BOOKS: ReadonlySet<string> = new Set(['consumption.booked', 'consumption.lapsed']);
+const CONSUMPTIONS: ReadonlySet<string> = new Set([...BOOKS, 'consumption.refused', 'outcome', 'outcome.settled']);
+const EXECUTIONS: ReadonlySet<string> = new Set(['execution.reported', 'execution.refused']);
+
 /** Checks what was booked or released, and how it went: all of this receipt, and not above what was allowed. */
 export function checkConsequences(given: DecisionCase, claims: Claims): void {
   const { dossier, body } = given;
   const parts = [
-    ['consumption', /^(?:outcome|consumption)(?:\.|$)/, dossier.consumption],
-    ['execution', /^execution\./, dossier.execution],
+    ['consumption', CONSUMPTIONS, dossier.consumption],
+    ['execution', EXECUTIONS, dossier.execution],
   ] as const;
   for (const [name, kinds, list] of parts) {
     for (const one of list) claims.either(name, eventProblem(given, kinds, one), eventText(given, one));
   }
+  const [, second] = dossier.consumption.filter(({ entry: { kind } }) => BOOKS.has(kind));
+  if (second !== undefined) claims.failed('consumption', `${entryName(second)} books again what was booked before.`);
   if (body.decision === 'allow' && dossier.consumption.length === 0) {
-    claims.ok('consumption', 'Nothing had been booked or released of it when this file was made.');
+    claims.skipped('consumption', 'The service shows no booking and no release; that there was none is not proven.');
   }
 }
 
-function eventProblem({ dossier, body }: DecisionCase, kinds: RegExp, one: DossierEntry): string | null {
+function eventProblem({ dossier, body }: DecisionCase, kinds: ReadonlySet<string>, one: DossierEntry): string | null {
   const name = entryName(one);
   const event = eventOf(dossier, one);
-  if (!kinds.test(one.entry.kind) || event === null) return `${name} is not about ${dossier.receipt.receipt_id}.`;
+  if (!kinds.has(one.entry.kind) || event === null) return `${name} is not about ${dossier.receipt.receipt_id}.`;
   if (body.decision !== 'allow') return `${name} is about something that was not allowed.`;
   if (one.entry.seq <= dossier.decision.entry.seq) return `${name} comes before the decision.`;
   if (event['mandate_id'] !== undefined && event['mandate_id'] !== body.mandate?.id)
@@ -90,7 +121,10 @@ function eventProblem({ dossier, body }: DecisionCase, kinds: RegExp, one: Dossi
   const allowed = body.action?.amount;
   if (amount !== undefined && amount !== allowed) return `${name} is about another amount than was allowed.`;
   const above = one.entry.kind === 'consumption.booked' && !(typeof final === 'number' && final <= (allowed ?? -1));
-  return above ? `${name} books more than was allowed.` : null;
+  if (above) return `${name} books more than was allowed.`;
+  const { executed_amount: executed } = event;
+  const beyond = one.entry.kind === 'execution.reported' && typeof executed === 'number' && executed > (allowed ?? -1);
+  return beyond ? `${name} reports more than was allowed.` : null;
 }
 
 /** What an entry says of this receipt: outcomes share an entry (docs/design/0002). */

@@ -10,6 +10,7 @@ import {
   readTrailer,
   timestampDigest,
 } from './evidence-export.ts';
+import { canonicalize, type JsonValue } from './jcs.ts';
 import { checkJwsWith, isEs256, JWS_PROBLEMS } from './jws.ts';
 import { EXPORT_LINE_MAX_BYTES } from './limits.ts';
 import { appendLeaf, rootOfEdge } from './merkle.ts';
@@ -68,7 +69,7 @@ interface Line extends CheckedEntry {
  */
 export class ExportCheck {
   readonly #keys: PinnedKeys;
-  readonly #onEntry: (entry: CheckedEntry) => void;
+  readonly #onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void;
   #rest: Buffer = Buffer.alloc(1);
   #header: ExportHeader | null = null;
   #format: ExportFormat = 'ndjson';
@@ -84,8 +85,8 @@ export class ExportCheck {
   #closed = false;
   #problem: ExportProblem | null = null;
 
-  /** `onEntry` hears of each entry that continues the chain. */
-  constructor(keys: PinnedKeys, onEntry: (entry: CheckedEntry) => void = () => {}) {
+  /** `onEntry` hears of each entry that continues the chain, and of the tree of all before it. */
+  constructor(keys: PinnedKeys, onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void = () => {}) {
     this.#keys = keys;
     this.#onEntry = onEntry;
   }
@@ -206,9 +207,10 @@ export class ExportCheck {
     } else if (line.at < (before?.at ?? '')) {
       this.#failAt(line, 'its time is before that of the entry before');
     } else {
-      this.#edge = appendLeaf(this.#edge, line.seq, line.hash);
+      const treeBefore = this.#edge;
+      this.#edge = appendLeaf(treeBefore, line.seq, line.hash);
       this.#entries += 1;
-      this.#onEntry(line);
+      this.#onEntry(line, treeBefore);
     }
   }
 
@@ -225,6 +227,8 @@ export class ExportCheck {
     const time = buffer.toString('latin1', at, at + TIME_CHARACTERS);
     const body = buffer.toString('latin1', at + TIME_CHARACTERS, at + TIME_CHARACTERS + BODY.length);
     if (!TIME.test(time) || body !== BODY) return UNKNOWN_FORM;
+    const bodyAt = at + TIME_CHARACTERS + BODY.length;
+    if (!isReadOneWay(buffer.toString('utf8', bodyAt, end - tail[0].length))) return AMBIGUOUS;
     return { seq, id, at: time, prev, hash: leafHash(buffer, start, end) };
   }
 
@@ -285,6 +289,20 @@ function leafHash(buffer: Buffer, start: number, end: number): string {
   return leaf;
 }
 
+/**
+ * Whether every reader of JSON comes to the same object, so that nobody is shown another entry than was hashed: no name
+ * twice, nothing that is not JSON. Written anew by the engine first, by JCS only where that differs (names of digits).
+ */
+function isReadOneWay(body: string): boolean {
+  try {
+    const value = JSON.parse(body) as JsonValue;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+    return JSON.stringify(value) === body || canonicalize(value) === body;
+  } catch {
+    return false;
+  }
+}
+
 const SIGNED_OF_HEADER = ['account', 'issuer', 'fromSeq', 'toSeq', 'prev'] as const;
 
 function digestOf(timestamp: string | null): string | null {
@@ -301,5 +319,6 @@ function edgeBefore({ fromSeq, edge }: ExportHeader): RightEdge | null | undefin
 }
 
 const UNKNOWN_FORM = 'its line is not of the known form';
+const AMBIGUOUS = 'its body is not JSON that can be read in one way only';
 const MISFIT = 'it names another entry before it than there is';
 const NOT_READ = { claims: null, signature: 'not_checked' } as const;

@@ -94,6 +94,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+// What moves or hides text (bidi, zero-width, controls) is written out, so that paper shows what was recorded.
 function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  return text
+    .replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, (character) => {
+      return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+    })
+    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

@@ -5,9 +5,10 @@ import type { Dossier } from '../../../core/dossier.ts';
 import { checkDossier } from '../../../core/dossier-check.ts';
 import { NO_TRUST, readPinned, type Trust } from '../../../core/dossier-trust.ts';
 import { DOSSIER_MAX_BYTES, DOSSIER_SENTENCE_MAX_CHARACTERS } from '../../../core/limits.ts';
+import { newTypeId } from '../../../core/type-id.ts';
 import { byteEdits, byteFlips, entryEdits, runCampaign, seededRandom } from '../../campaigns/dossier-mutations.ts';
 import { opensslMissing, TestTsa } from '../../tsa.ts';
-import { SampleService, sampleDossier, timestamped } from './dossier-sample.ts';
+import { type Recorded, SampleService, sampleDossier, timestamped } from './dossier-sample.ts';
 
 const noTsa = opensslMissing();
 
@@ -124,6 +125,117 @@ t.test(
   },
 );
 
+t.test('what the agent signed for one mandate proves nothing of another', async (t) => {
+  const { dossier, service } = sampleDossier({ presentedFor: newTypeId('mdt', 1_790_000_000_000) });
+  const { verdict, failed, sentences } = await verdictOf(dossier, service.trust);
+  t.equal(verdict, 'rejected');
+  t.same(failed, ['presentation']);
+  t.match(sentences[0], /is for another mandate/);
+});
+
+t.test('that the agent wanted an action is not claimed where it signed none', async (t) => {
+  const open = sampleDossier({ amount: 100, unsignedAction: true, recorded: { sandbox: true } });
+  const { verdict, claims } = await checkDossier(bytesOf(open.dossier), open.service.trust);
+  t.equal(verdict, 'accepted', 'in the sandbox');
+  t.match(
+    claims.find(({ name, result }) => name === 'presentation' && result === 'not_checked')?.sentence,
+    /no action/,
+  );
+});
+
+t.test('an action that was decided for has a digest, whatever the path', async (t) => {
+  const { dossier, service } = sampleDossier({ amount: 100, recorded: gatewayWithoutDigest });
+  const receipt = { ...dossier.receipt, ctx: null };
+  const shown = resealed(service, { ...dossier, receipt, action: null, presentation: null, mat: null });
+  const { verdict, failed } = await verdictOf(shown, service.trust);
+  t.equal(verdict, 'rejected');
+  t.same(failed, ['action']);
+});
+
+function gatewayWithoutDigest({ action, decision, denial_code_version, mandate, month }: Recorded): Recorded {
+  return {
+    ...({ action, decision, denial_code_version, mandate, month, path: 'gateway', instance: 'gwi_1' } as Recorded),
+    request: { bindable: true, method: 'POST', path: '/pay', query: '' },
+    tool: { id: 'tol_1', key: 'http.post:/pay', state: 'mapped', version: 1 },
+  };
+}
+
+t.test('a denial that rests on an escalation is held to how that was answered', async (t) => {
+  const service = new SampleService();
+  for (const [status, code, sentence] of [
+    ['rejected', 'MD-401', /came before the decision, which calls the escalation rejected/],
+    ['expired', 'MD-401', /came before the decision, which calls the escalation expired/],
+  ] as const) {
+    const { dossier } = sampleDossier({ service, recorded: (body) => standing(body, status, code) });
+    const contradicted = await verdictOf(dossier, service.trust);
+    t.same(contradicted.failed, ['escalation'], `${status}, and the log has an approval`);
+    t.match(contradicted.sentences[0], sentence);
+    const escalations = dossier.escalations.map((one) => ({ ...one, answered: null }));
+    const unshown = await verdictOf(resealed(service, { ...dossier, escalations }), service.trust);
+    t.same(unshown.failed, ['escalation'], `${status}, and nothing shows it`);
+  }
+  const pending = sampleDossier({ service, recorded: (body) => standing(body, 'pending', 'MD-401', 0) });
+  t.same((await verdictOf(pending.dossier, service.trust)).failed, ['escalation'], 'pending, and it was approved');
+});
+
+function standing(body: Recorded, status: string, code: string, expires_at_ms = 1_900_000_000_000): Recorded {
+  const { grant, token_given: _, ...rest } = body;
+  if (grant === undefined) return body;
+  const { escalation_id } = grant as { readonly escalation_id: string };
+  const closes_at_ms = 1_900_000_000_000;
+  return { ...rest, decision: 'deny', code, standing: { closes_at_ms, escalation_id, expires_at_ms, status } };
+}
+
+t.test('an allow is booked once, and no more is reported of it than was allowed', async (t) => {
+  const service = new SampleService();
+  const twice = await verdictOf(sampleDossier({ service, booked: [6000, 6000] }).dossier, service.trust);
+  t.same(twice.failed, ['consumption']);
+  t.match(twice.sentences[0], /books again/);
+  const more = await verdictOf(sampleDossier({ service, executed: 6001 }).dossier, service.trust);
+  t.same(more.failed, ['execution']);
+  t.equal((await verdictOf(sampleDossier({ service, executed: 6000 }).dossier, service.trust)).verdict, 'accepted');
+});
+
+t.test('that nothing was booked is only what the service shows', async (t) => {
+  const { dossier, service } = sampleDossier({ booked: [] });
+  const { verdict, claims } = await checkDossier(bytesOf(dossier), service.trust);
+  t.equal(verdict, 'accepted');
+  t.match(
+    claims.find(({ name }) => name === 'consumption'),
+    { result: 'not_checked', sentence: /not proven/ },
+  );
+});
+
+t.test('a checkpoint without the signature of the log that is pinned is rejected', async (t) => {
+  const { dossier, service } = sampleDossier();
+  const [own] = dossier.tree_head
+    .checkpoint!.split('\n')
+    .filter((line) => line.startsWith(`\u2014 ${service.log.name} `));
+  const checkpoint = dossier.tree_head.checkpoint!.replace(`${own}\n`, '');
+  const unsigned = resealed(service, { ...dossier, tree_head: { ...dossier.tree_head, checkpoint } });
+  const { failed, sentences } = await verdictOf(unsigned, service.trust);
+  t.same(failed, ['checkpoint']);
+  t.match(sentences[0], /not signed by the log/);
+  const { claims } = await checkDossier(bytesOf(unsigned), { ...service.trust, logs: [] });
+  t.match(
+    claims.find(({ name }) => name === 'checkpoint'),
+    { result: 'not_checked', sentence: /no log is pinned/ },
+  );
+});
+
+t.test('an entry later than somebody else saw it is not of the time that it says', async (t) => {
+  const { dossier, service, head } = sampleDossier();
+  for (const [beforeS, result] of [
+    [900, 'failed'],
+    [300, 'ok'],
+  ] as const) {
+    const at = Math.floor(Date.parse(dossier.decision.entry.at) / 1000) - beforeS;
+    const tree_head = { ...dossier.tree_head, checkpoint: service.checkpoint(head, at) };
+    const { claims } = await checkDossier(bytesOf(resealed(service, { ...dossier, tree_head })), service.trust);
+    t.equal(claims.find(({ name }) => name === 'witness')?.result, result);
+  }
+});
+
 t.test('facts that this checker does not know are not guessed at', async (t) => {
   const { dossier, service } = sampleDossier({ amount: 100, recorded: { weather: 'fair' } });
   const { verdict, claims } = await checkDossier(bytesOf(dossier), service.trust);
@@ -146,6 +258,11 @@ t.test(
     };
     t.same(await told(dossier, { ...trust, authorities }), ['accepted', 'ok']);
     t.same(await told(dossier, trust), ['accepted', 'not_checked']);
+    const postdated = await timestamped(
+      sampleDossier({ service: sample.service, startMs: Date.now() + 3_600_000 }),
+      tsa,
+    );
+    t.same(await told(postdated, { ...trust, authorities }), ['rejected', 'failed'], 'entries from after it was seen');
     const other = await TestTsa.make(t);
     const theirs = readTrustAnchors(await other.rootPem());
     t.same(await told(dossier, { ...trust, authorities: theirs }), ['rejected', 'failed']);

@@ -62,10 +62,9 @@ export class SampleService {
   }
 
   /** A checkpoint of the log that the witness cosigned. */
-  checkpoint(head: { readonly size: number; readonly root: string }): string {
+  checkpoint(head: { readonly size: number; readonly root: string }, at = Math.floor(T0 / 1000) + 100): string {
     const note = signCheckpoint(head, this.log, (message) => this.logSigner.sign(message));
     const { text } = readNote(note)!;
-    const at = Math.floor(T0 / 1000) + 100;
     const signature = cosignature(at, this.witnessSigner.sign(cosignedMessage(text, at)));
     return note + signatureLine({ name: this.witness.name, keyId: this.witness.id, signature });
   }
@@ -114,13 +113,28 @@ export interface SampleOptions {
   /** In minor units; above 5000 it needs an approval, above 10000 it is denied. */
   readonly amount?: number;
   readonly service?: SampleService;
-  /** Recorded of the decision instead of what is so. */
-  readonly recorded?: { readonly [name: string]: JsonValue };
+  /** When the chain begins, in Unix milliseconds. */
+  readonly startMs?: number;
+  /** Recorded of the decision instead of what is so, or what is made of it. */
+  readonly recorded?: Recorded | ((body: Recorded) => Recorded);
+  /** The mandate that the agent signed for, where that is another. */
+  readonly presentedFor?: TypeId<'mdt'>;
+  /** Whether the agent signed no action. */
+  readonly unsignedAction?: boolean;
+  /** The final amounts that were booked, one entry each. */
+  readonly booked?: readonly number[];
+  /** What was reported as executed. */
+  readonly executed?: number | null;
 }
 
+export type Recorded = { readonly [name: string]: JsonValue };
+
 /** A dossier as the service would make it, with everything that one can have but timestamps. */
-export function sampleDossier({ amount = 6000, service = new SampleService(), recorded = {} }: SampleOptions = {}) {
+export function sampleDossier(options: SampleOptions = {}) {
+  const { amount = 6000, service = new SampleService(), recorded = {}, executed: executedAmount = null } = options;
+  const { booked: finals = [amount - 100], presentedFor, unsignedAction } = options;
   const chain = new Chain(service.account);
+  chain.nowMs = options.startMs ?? T0;
   const agent = new SigningKey(newSeed());
   const terms = sampleTerms(formatDidKey(agent.publicKey));
   const digest = mandateDigest(terms);
@@ -132,7 +146,7 @@ export function sampleDossier({ amount = 6000, service = new SampleService(), re
   const step = { digest, mandate_id: terms.mandate_id, reason: null, status: 'active', version: 1 };
   const activated = chain.append('mandate.activated', canonicalize(step));
   const action: Action = { type: 'payments.create', amount_minor: amount, currency: 'EUR', counterparty: 'acme' };
-  const given = { service, chain, agent, terms, digest, action };
+  const given = { service, chain, agent, terms, digest, action, presentedFor, unsignedAction };
   const needsApproval = amount > 5000 && amount <= 10000;
   const opened = needsApproval ? decided(given, null, {}) : null;
   const escalationId = opened === null ? null : opened.escalationId;
@@ -141,9 +155,11 @@ export function sampleDossier({ amount = 6000, service = new SampleService(), re
   const allowed = decision.decision === 'allow';
   const receipt = { mandate_id: terms.mandate_id, month: '2026-10-01', receipt_id: decision.entry.id, currency: 'EUR' };
   const booked = allowed
-    ? [chain.append('consumption.booked', canonicalize({ ...receipt, amount, final_amount: amount - 100 }))]
+    ? finals.map((final) =>
+        chain.append('consumption.booked', canonicalize({ ...receipt, amount, final_amount: final })),
+      )
     : [];
-  const reported = { executed_amount: null, external_ref: 'ref-1', outcome: 'erfolgreich', released: 0 };
+  const reported = { executed_amount: executedAmount, external_ref: 'ref-1', outcome: 'erfolgreich', released: 0 };
   const executed = allowed ? [chain.append('execution.reported', canonicalize({ ...receipt, ...reported }))] : [];
   chain.append('session.revoked', '{}');
   const leaves = chain.entries.map(({ hash }) => hash);
@@ -196,6 +212,8 @@ interface Given {
   readonly terms: MandateTerms;
   readonly digest: string;
   readonly action: Action;
+  readonly presentedFor: TypeId<'mdt'> | undefined;
+  readonly unsignedAction: boolean | undefined;
 }
 
 function sampleTerms(did: string): MandateTerms {
@@ -216,16 +234,18 @@ function approval({ service, terms, action, chain }: Given, escalationId: string
 }
 
 /** Decides as the service does, and records it; with an escalation, its approval is shown. */
-function decided(given: Given, escalationId: TypeId<'esc'> | null, recorded: { readonly [name: string]: JsonValue }) {
+function decided(given: Given, escalationId: TypeId<'esc'> | null, recorded: NonNullable<SampleOptions['recorded']>) {
   const { service, chain, agent, terms, digest, action } = given;
   const nowMs = chain.nowMs + 1_000;
   const receiptId = newTypeId('rcp', nowMs);
   const ctx = contextDigest(action);
   const window = { issued_at_ms: nowMs - 500, expires_at_ms: nowMs + 200_000 };
   const mandate_id = terms.mandate_id as TypeId<'mdt'>;
-  const document = createPresentation({ mandate_id, verifier: service.account, ctx, ...window }, agent);
-  const presentation = parsePresentation(document);
-  if (presentation.problem !== null) throw new Error(presentation.problem);
+  const signedFor = { mandate_id: given.presentedFor ?? mandate_id, ctx: given.unsignedAction ? null : ctx };
+  const document = createPresentation({ ...signedFor, verifier: service.account, ...window }, agent);
+  const read = parsePresentation(document);
+  if (read.problem !== null) throw new Error(read.problem);
+  const presentation = { ...read, ctx };
   const grant: GrantFacts | null =
     escalationId === null
       ? null
@@ -262,7 +282,8 @@ function decided(given: Given, escalationId: TypeId<'esc'> | null, recorded: { r
       ...{ idempotency_key_hash: null, escalation_token_hash: null },
     },
   });
-  const said = { ...(JSON.parse(body) as { readonly [name: string]: JsonValue }), ...recorded };
+  const real = JSON.parse(body) as Recorded;
+  const said = typeof recorded === 'function' ? recorded(real) : { ...real, ...recorded };
   const entry = chain.append('decision', canonicalize(said), receiptId);
   const { decision } = said as { readonly decision?: JsonValue } as { readonly decision: typeof verdict.decision };
   return { entry, document, decision, escalationId: newEscalation };

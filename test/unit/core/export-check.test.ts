@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { entryHash, entryText } from '../../../core/evidence.ts';
 import { readExportClaims } from '../../../core/evidence-export.ts';
 import { ExportCheck, type ExportVerdict, type PinnedKeys } from '../../../core/export-check.ts';
 import { compareExports } from '../../../core/export-compare.ts';
+import { canonicalize } from '../../../core/jcs.ts';
 import { EXPORT_LINE_MAX_BYTES } from '../../../core/limits.ts';
 import { exportCampaign } from './export-campaign.ts';
-import { fileOf, type SampleOptions, sampleChain, sampleKey, sampleLines } from './export-sample.ts';
+import { fileOf, SAMPLE_ACCOUNT, type SampleOptions, sampleChain, sampleKey, sampleLines } from './export-sample.ts';
 
 const KEY = sampleKey();
 const PINNED: PinnedKeys = new Map([[KEY.kid, KEY.publicKey]]);
@@ -104,6 +106,58 @@ t.test('files that follow each other fit or do not; files that share nothing say
   t.match(await compare(exported({ toSeq: 5 }), tail), { problem: /no entry in common/ });
   const other = fileOf(sampleLines(CHAIN, KEY).map((line) => line.replaceAll('acc_01jd', 'acc_01je')));
   t.match(await compare(exported(), other), { first: { intact: true }, second: { intact: false } });
+});
+
+t.test('two trees over one chain are found, whichever file has which', async (t) => {
+  const treeBefore = sampleChain(20, 2);
+  const whole = exported({ toSeq: 14, logSize: 15 });
+  const later = { at: '2026-06-02T00:00:00.000Z' };
+  for (const fromSeq of [8, 13, 14, 15]) {
+    const other = exported({ fromSeq, treeBefore, ...later });
+    t.match(await check(other), { intact: true, signature: 'valid' }, 'alone it is as good as any');
+    for (const [one, two] of [
+      [whole, other],
+      [other, whole],
+    ] as const) {
+      t.match(await compare(one, two), { differs: null, problem: /trees of the first \d+ entries are not the same/ });
+    }
+    t.match(await compare(whole, exported({ fromSeq, ...later })), { differs: null, problem: null });
+  }
+  const one = exported({ fromSeq: 8, toSeq: 14, logSize: 15 });
+  t.match(await compare(one, exported({ fromSeq: 8, treeBefore, ...later })), { problem: /trees of the first 8 / });
+});
+
+t.test('an entry that two readers read differently is refused, however well it is signed', async (t) => {
+  const bodies = [
+    '{"decision":"allow","decision":"deny"}',
+    '{"a":1}}',
+    '{"a":"\t"}',
+    '{"a": 1}',
+    '{}x',
+    '[]',
+    '1e400',
+    '',
+  ];
+  for (const body of bodies) {
+    const last = CHAIN.at(-1)!;
+    const entry = {
+      account: SAMPLE_ACCOUNT,
+      seq: 20,
+      id: `evt_${'0'.repeat(26)}`,
+      kind: 'decision',
+      prev: last.hash,
+      body,
+    };
+    const placed = { ...entry, at: '2026-06-01T00:00:00.000Z' };
+    const chain = [...CHAIN, { line: entryText(placed), hash: entryHash(placed) }];
+    t.match(await check(exported({}, chain)), { intact: false, problem: { seq: 20, problem: /one way|form/ } }, body);
+  }
+  const digits = { '10': 1, '9': [{ '1': 'ö', '00': -0.5 }] };
+  const last = CHAIN.at(-1)!;
+  const entry = { account: SAMPLE_ACCOUNT, seq: 20, id: `evt_${'0'.repeat(26)}`, kind: 'decision', prev: last.hash };
+  const placed = { ...entry, at: '2026-06-01T00:00:00.000Z', body: canonicalize(digits) };
+  const chain = [...CHAIN, { line: entryText(placed), hash: entryHash(placed) }];
+  t.match(await check(exported({}, chain)), { intact: true }, 'names that an engine orders in its own way');
 });
 
 t.test('what is no export is refused and crashes nothing', async (t) => {

@@ -59,13 +59,16 @@ export interface SampleOptions {
   readonly timestamp?: string | null;
   readonly at?: string;
   readonly logSize?: number;
+  /** What stands in the tree before the first entry, where that is not the chain. */
+  readonly treeBefore?: readonly SampleEntry[];
 }
 
 /** The lines of an exported file of a chain, signed with a key: header, entries, trailer. */
 export function sampleLines(chain: readonly SampleEntry[], key: SampleKey, options: SampleOptions = {}): string[] {
-  const { fromSeq = 0, toSeq = chain.length - 1, format = 'ndjson', timestamp = null } = options;
+  const { fromSeq = 0, toSeq = chain.length - 1, format = 'ndjson', timestamp = null, treeBefore = chain } = options;
+  const tree = [...treeBefore.slice(0, fromSeq), ...chain.slice(fromSeq)];
   const edgeAt = (size: number): RightEdge | null =>
-    chain.slice(0, size).reduce<RightEdge | null>((edge, { hash }, seq) => appendLeaf(edge, seq, hash), null);
+    tree.slice(0, size).reduce<RightEdge | null>((edge, { hash }, seq) => appendLeaf(edge, seq, hash), null);
   const prev = fromSeq === 0 ? CHAIN_START : (chain[fromSeq - 1]?.hash ?? '');
   const range = { account: SAMPLE_ACCOUNT, issuer: ISSUER, fromSeq, toSeq, prev };
   const [size, root] = [toSeq + 1, rootOfEdge(edgeAt(toSeq + 1))];
