@@ -52,9 +52,11 @@ const FILLED = 0.72;
 export function columnChart(visit: { readonly words: Words; readonly language: Language }, chart: ColumnChart): Html {
   const { words, language } = visit;
   const short = chart.short ?? compact(language);
-  const step = stepOf(highest(chart));
-  const top = Math.max(step, Math.ceil(highest(chart) / step) * step);
-  const lines = Array.from({ length: Math.round(top / step) + 1 }, (_, at) => at * step);
+  const most = highest(chart);
+  const step = stepOf(most);
+  const top = Math.max(step, Math.ceil(most / step) * step);
+  // Where there is nothing there is no scale either.
+  const lines = Array.from({ length: most === 0 ? 1 : Math.round(top / step) + 1 }, (_, at) => at * step);
   const y = (value: number) => ABOVE + PLOT - (value / top) * PLOT;
   const scale = lines.map(
     (line) => html`<text x="100%" y="${px(y(line) + 4)}" text-anchor="end">${short(line)}</text>`,
