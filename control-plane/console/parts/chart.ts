@@ -39,7 +39,7 @@ const BELOW = 24;
 const PLOT = HEIGHT - ABOVE - BELOW;
 /** Lines across a chart; the next round step may make one fewer. */
 const LINES = 4;
-/** Names along the axis that fit a phone. */
+/** Names along the axis that fit half a page. */
 const NAMES_MAX = 6;
 /** How much of its place a column fills. */
 const FILLED = 0.72;
@@ -116,15 +116,16 @@ width="${width.toFixed(3)}%" height="${px(tall)}"/>`;
   });
 }
 
-/** As many names as there is room for, the first among them. */
+/** As many names as there is room for, the first among them; a phone shows every other one. */
 function namesOf({ points }: ColumnChart): Fragment {
   const place = 100 / Math.max(1, points.length);
   const every = Math.ceil(points.length / NAMES_MAX);
-  return points.map(({ label }, at) =>
-    at % every === 0
-      ? html`<text x="${((at + 0.5) * place).toFixed(3)}%" y="${HEIGHT - 6}" text-anchor="middle">${label}</text>`
-      : null,
-  );
+  return points.map(({ label }, at) => {
+    if (at % every !== 0) return null;
+    const x = `${((at + 0.5) * place).toFixed(3)}%`;
+    const kind = (at / every) % 2 === 0 ? '' : 'more';
+    return html`<text class="${kind}" x="${x}" y="${HEIGHT - 6}" text-anchor="middle">${label}</text>`;
+  });
 }
 
 function tableOf({ caption, axis, series, points, format }: ColumnChart): Html {
