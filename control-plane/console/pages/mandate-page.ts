@@ -174,7 +174,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
     return [
       link,
       verdictBadge(words, told.decision, told.code),
-      html`<code>${told.type ?? '–'}</code>${
+      html`<code class="type">${told.type ?? '–'}</code>${
         told.counterparty === null
           ? null
           : html`<br><span

@@ -127,7 +127,7 @@ function changesTable({ words, language }: SignedInVisit, { changes }: Replayed,
   const text = words.wizard.edit;
   const rows = changes.map((one) => [
     html`<a href="/console/evidence/${one.receipt_id}">${moment(language, Date.parse(one.at))}</a>`,
-    html`<code>${one.type ?? '–'}</code>${
+    html`<code class="type">${one.type ?? '–'}</code>${
       one.counterparty === null
         ? null
         : html`<br><span

@@ -39,7 +39,7 @@ const BELOW = 24;
 const PLOT = HEIGHT - ABOVE - BELOW;
 /** Lines across a chart; the next round step may make one fewer. */
 const LINES = 4;
-/** Names along the axis that fit a phone. */
+/** Names along the axis that fit half a page. */
 const NAMES_MAX = 6;
 /** How much of its place a column fills. */
 const FILLED = 0.72;
@@ -52,9 +52,11 @@ const FILLED = 0.72;
 export function columnChart(visit: { readonly words: Words; readonly language: Language }, chart: ColumnChart): Html {
   const { words, language } = visit;
   const short = chart.short ?? compact(language);
-  const step = stepOf(highest(chart));
-  const top = Math.max(step, Math.ceil(highest(chart) / step) * step);
-  const lines = Array.from({ length: Math.round(top / step) + 1 }, (_, at) => at * step);
+  const most = highest(chart);
+  const step = stepOf(most);
+  const top = Math.max(step, Math.ceil(most / step) * step);
+  // Where there is nothing there is no scale either.
+  const lines = Array.from({ length: most === 0 ? 1 : Math.round(top / step) + 1 }, (_, at) => at * step);
   const y = (value: number) => ABOVE + PLOT - (value / top) * PLOT;
   const scale = lines.map(
     (line) => html`<text x="100%" y="${px(y(line) + 4)}" text-anchor="end">${short(line)}</text>`,
@@ -114,15 +116,16 @@ width="${width.toFixed(3)}%" height="${px(tall)}"/>`;
   });
 }
 
-/** As many names as there is room for, the first among them. */
+/** As many names as there is room for, the first among them; a phone shows every other one. */
 function namesOf({ points }: ColumnChart): Fragment {
   const place = 100 / Math.max(1, points.length);
   const every = Math.ceil(points.length / NAMES_MAX);
-  return points.map(({ label }, at) =>
-    at % every === 0
-      ? html`<text x="${((at + 0.5) * place).toFixed(3)}%" y="${HEIGHT - 6}" text-anchor="middle">${label}</text>`
-      : null,
-  );
+  return points.map(({ label }, at) => {
+    if (at % every !== 0) return null;
+    const x = `${((at + 0.5) * place).toFixed(3)}%`;
+    const kind = (at / every) % 2 === 0 ? '' : 'more';
+    return html`<text class="${kind}" x="${x}" y="${HEIGHT - 6}" text-anchor="middle">${label}</text>`;
+  });
 }
 
 function tableOf({ caption, axis, series, points, format }: ColumnChart): Html {

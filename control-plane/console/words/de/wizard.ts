@@ -77,8 +77,8 @@ export const wizard: Words['wizard'] = {
     didKey: 'Dieser Schlüssel steht nicht in seiner einen richtigen Schreibweise. Kopieren Sie ihn noch einmal.',
     scopeEmpty: 'Nennen Sie mindestens eine Handlungsart.',
     scopeEntry: (entry) =>
-      `„${entry}“ ist keine Handlungsart. Nehmen Sie kleine Buchstaben, Ziffern, _ und -, mit Punkten ` +
-      'dazwischen, etwa payments.create oder payments.*',
+      `„${entry}“ ist keine Handlungsart. Nehmen Sie kleine Buchstaben, Ziffern, _ und -, mit ` +
+      'Punkten dazwischen, etwa payments.create oder payments.*',
     scopeMany: (most) => `Höchstens ${most} Handlungsarten.`,
     amountEmpty: 'Geben Sie einen Betrag ein.',
     amount: 'Geben Sie einen Betrag wie 250,00 ein, ohne Zeichen und Leerzeichen.',
