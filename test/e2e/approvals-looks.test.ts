@@ -135,8 +135,8 @@ async function webhookOf(
   const test = await send('POST', `/admin/webhooks/${id}/test`, token);
   const delivery = textAt(test, 'delivery_id');
   const log = [{ at: '2026-11-21T12:00:00.000Z', attempt: 1, status: 503, error: 'refused', latency_ms: 41 }];
-  await sql`update notification_deliveries set log = ${JSON.stringify(log)}::text::jsonb, attempts = 1, last_status = 503,
-    last_error = 'refused' where delivery_id = ${delivery}`;
+  await sql`update notification_deliveries set log = ${JSON.stringify(log)}::text::jsonb, attempts = 1,
+    last_status = 503, last_error = 'refused' where delivery_id = ${delivery}`;
   return { id, delivery };
 }
 
