@@ -91,7 +91,7 @@ function webhooksTable({ words, language }: SignedInVisit, endpoints: readonly E
     html`<a href="${WEBHOOKS_PATH}/${one.endpoint_id}">${inertText(one.name)}</a>`,
     html`<code class="small">${inertText(new URL(one.url).origin)}</code>`,
     webhookBadge(words, one),
-    html`<span class="small">${one.events.length === EVENT_TYPES.length ? '*' : one.events.join(', ')}</span>`,
+    `${one.events.length}/${EVENT_TYPES.length}`,
     moment(language, one.created_at),
   ]);
   const columns = [
