@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts';
 
-/** How often what is pending is looked for, in milliseconds: a person does not notice, and one query serves all pages. */
+/** How often what is pending is looked for, in milliseconds: nobody notices it, and one query serves all pages. */
 const LOOK_EVERY_MS = 1_000;
 
 /** Told every now and then which escalations of an account wait for an answer, in their order. */

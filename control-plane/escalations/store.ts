@@ -117,7 +117,8 @@ async function select(
   const rows = await sql<EscalationRow[]>`
     select e.escalation_id, e.ctx, e.action, e.request, e.receipt_id, e.subject_id, e.mandate_id,
       case when e.status = 'pending' and e.expires_at <= db_clock() then 'expired' else e.status end as status,
-      case when ${bodies} then e.request_body end as request_body, e.created_at, e.expires_at, e.closes_at, e.decided_at, e.decided_by, e.reason, e.used_at,
+      case when ${bodies} then e.request_body end as request_body,
+      e.created_at, e.expires_at, e.closes_at, e.decided_at, e.decided_by, e.reason, e.used_at,
       i.name as instance_name, m.name as mandate_name, m.currency, m.per_month,
       coalesce(u.booked, 0) as booked, coalesce(u.reserved, 0) as reserved
     from escalations e

@@ -1,7 +1,8 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { agentOf } from '../integration/console/agent-fixture.ts';
+import { agentOf, type PersonsAgent } from '../integration/console/agent-fixture.ts';
 import { CONSOLE_PASSWORD, type ConsolePerson } from '../integration/console/console-fixture.ts';
+import { textAt } from '../integration/control-plane/admin-fixture.ts';
 import {
   axeFindings,
   DESK,
@@ -83,6 +84,8 @@ t.test(
         await look('rejected');
         await page.goto(`${fixture.url}/console/approvals`);
         await look('history');
+        // Each width and each theme once: these pages differ less.
+        if (dark === (size === DESK)) await lookAtRest({ fixture, agent, page, look });
         t.same(
           errors.filter((text) => !/status of (?:404|409|422)/.test(text)),
           [],
@@ -93,6 +96,50 @@ t.test(
     }
   },
 );
+
+interface Look {
+  readonly fixture: Awaited<ReturnType<typeof servedConsole>>;
+  readonly agent: PersonsAgent;
+  readonly page: Page;
+  readonly look: (what: string) => Promise<void>;
+}
+
+/** What nobody knows the outcome of, and what is told where. */
+async function lookAtRest({ fixture, agent, page, look }: Look): Promise<void> {
+  const receipt = await agent.unknown({ counterparty: 'initech' });
+  const webhook = await webhookOf(fixture, agent.cli);
+  const own = `/console/settings/webhooks/${webhook.id}`;
+  for (const [what, path] of [
+    ['reconcile', '/console/reconcile'],
+    ['settle', `/console/reconcile/${receipt}`],
+    ['settings', '/console/settings'],
+    ['webhook-new', '/console/settings/webhooks/new'],
+    ['webhook', own],
+    ['delivery', `${own}/deliveries/${webhook.delivery}`],
+    ['webhook-delete', `${own}/delete`],
+  ] as const) {
+    await page.goto(`${fixture.url}${path}`);
+    await look(what);
+  }
+  await page.goto(`${fixture.url}${own}/rotate`);
+  await page.locator('form[action$="/rotate"] button').click();
+  await page.locator('#webhook-secret').waitFor();
+  await look('webhook-secret');
+}
+
+async function webhookOf(
+  { send, sql }: Awaited<ReturnType<typeof servedConsole>>,
+  token: string,
+): Promise<{ readonly id: string; readonly delivery: string }> {
+  const made = await send('POST', '/admin/webhooks', token, { name: 'Shop', url: 'https://127.0.0.1:9/hooks/mandate' });
+  const id = textAt(made, 'endpoint_id');
+  const test = await send('POST', `/admin/webhooks/${id}/test`, token);
+  const delivery = textAt(test, 'delivery_id');
+  const log = [{ at: '2026-11-21T12:00:00.000Z', attempt: 1, status: 503, error: 'refused', latency_ms: 41 }];
+  await sql`update notification_deliveries set log = ${JSON.stringify(log)}::text::jsonb, attempts = 1,
+    last_status = 503, last_error = 'refused' where delivery_id = ${delivery}`;
+  return { id, delivery };
+}
 
 async function codeAfter(
   fixture: Awaited<ReturnType<typeof servedConsole>>,

@@ -32,7 +32,8 @@ function answerInput({ approvals: text }: Words) {
  * Takes a person's yes or no: once, whoever else answers at the same moment. Whether it still waits is looked at before
  * the code, which is not to be spent on what is over.
  *
- * The escalation's token is not in the answer: whoever waits for it asks for it (docs/design/0030-…).
+ * The escalation's token is not in the answer: whoever waits for it asks for it
+ * (docs/design/0030-a-token-reaches-no-browser.md).
  */
 export async function answer(visit: SignedInVisit): Promise<Answer> {
   const { deps, session, words } = visit;

@@ -44,7 +44,8 @@ export function answerForm(
     told === undefined ? null : html`<p class="wrong">${told}</p>`,
     html`<div class="answers"><button type="submit" class="button danger" name="answer" value="reject">${
       text.reject
-    }</button><button type="submit" class="button primary" name="answer" value="approve">${text.approve}</button></div>`,
+    }</button>
+<button type="submit" class="button primary" name="answer" value="approve">${text.approve}</button></div>`,
   ];
   const passkey =
     passkeys && age > 0 && !isFactorFresh(visit, age)

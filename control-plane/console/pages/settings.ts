@@ -67,11 +67,8 @@ async function settingsPage(visit: SignedInVisit, email: string, state: FormStat
   const body = column(
     heading(text.title, text.lead),
     card(text.mailTitle, form(visit, `${SETTINGS_PATH}/mail`, fields), text.mailLead(email)),
-    html`<section class="stack">${heading2(text.webhooksTitle, text.webhooksLead)}${list}<div class="actions">${buttonLink(
-      text.create,
-      `${WEBHOOKS_PATH}/new`,
-      endpoints.length === 0,
-    )}</div></section>`,
+    html`<section class="stack">${heading2(text.webhooksTitle, text.webhooksLead)}${list}
+<div class="actions">${buttonLink(text.create, `${WEBHOOKS_PATH}/new`, endpoints.length === 0)}</div></section>`,
   );
   return page('settings', text.title, body, { status });
 }
@@ -94,7 +91,7 @@ function webhooksTable({ words, language }: SignedInVisit, endpoints: readonly E
     html`<a href="${WEBHOOKS_PATH}/${one.endpoint_id}">${inertText(one.name)}</a>`,
     html`<code class="small">${inertText(new URL(one.url).origin)}</code>`,
     webhookBadge(words, one),
-    html`<span class="small">${one.events.length === EVENT_TYPES.length ? '*' : one.events.join(', ')}</span>`,
+    `${one.events.length}/${EVENT_TYPES.length}`,
     moment(language, one.created_at),
   ]);
   const columns = [

@@ -185,7 +185,7 @@ export async function deliveryPage(
 /** The `standardwebhooks` package does what the words say; others exist for most languages. */
 const SNIPPET = `import { Webhook } from 'standardwebhooks';
 
-const webhook = new Webhook('whsec_…');
+const webhook = new Webhook(secret);
 // Throws unless it is signed with this secret and not older than five minutes.
 const event = webhook.verify(rawBody, request.headers);`;
 

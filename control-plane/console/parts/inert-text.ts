@@ -1,6 +1,6 @@
 import { type Html, html } from '../html.ts';
 
-/** What cannot be seen, or changes how the rest is seen: controls, formats (bidirectional marks), what is unassigned. */
+/** What cannot be seen, or changes how the rest is seen: controls, formats (bidirectional marks), the unassigned. */
 const UNSEEN = /([\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}])/u;
 
 /**

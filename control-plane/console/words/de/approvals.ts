@@ -65,8 +65,8 @@ export const approvals: Words['approvals'] = {
   body: 'Inhalt',
   bodyNone: 'Ohne Inhalt.',
   bodyNotKept:
-    'Der Inhalt wird nicht gezeigt: Er war zu groß zum Aufbewahren oder wird nicht mehr aufbewahrt. Ihr Ja bindet ihn ' +
-    'über seine Prüfsumme.',
+    'Der Inhalt wird nicht gezeigt: Er war zu groß zum Aufbewahren oder wird nicht mehr aufbewahrt. Ihr Ja bindet ' +
+    'ihn über seine Prüfsumme.',
   bodyDigest: 'SHA-256 des Inhalts',
   bodyBinary: 'Der Inhalt ist kein Text; dies ist sein Base64.',
   bodyCut: (shown, all) => `Die ersten ${shown} von ${all} Zeichen.`,
@@ -104,8 +104,8 @@ export const approvals: Words['approvals'] = {
   usableUntil: 'Benutzbar bis',
   heldUntil: 'Dieselbe Handlung bleibt abgelehnt bis',
   approvedText:
-    'Ein Agent, dessen Anfrage gehalten wird, macht sofort weiter. Jeder andere fragt nach und wiederholt die Anfrage. ' +
-    'Das Token dafür bekommt nur der Agent, nie ein Browser.',
+    'Ein Agent, dessen Anfrage gehalten wird, macht sofort weiter. Jeder andere fragt nach und wiederholt die ' +
+    'Anfrage. Das Token dafür bekommt nur der Agent, nie ein Browser.',
   rejectedText: 'Der Agent erfährt, dass ein Mensch Nein gesagt hat.',
   expiredText: 'Der Agent darf noch einmal fragen; dann werden Sie wieder gefragt.',
   back: 'Zu allen Freigaben',

@@ -52,9 +52,10 @@ export const notifications: Words['notifications'] = {
   done: 'Ich habe es kopiert',
   verifyTitle: 'Die Signatur prüfen',
   verifyText:
-    'Wer die Adresse kennt, könnte etwas dorthin schicken. Glauben Sie nur, was signiert ist: Die Kopfzeilen webhook-id, ' +
-    'webhook-timestamp und webhook-signature sind die von Standard Webhooks, wofür es Bibliotheken gibt. Nehmen Sie den ' +
-    'Inhalt, wie er kam, bevor er gelesen wird, und merken Sie sich die webhook-id: Eine Nachricht kann zweimal kommen.',
+    'Wer die Adresse kennt, könnte etwas dorthin schicken. Glauben Sie nur, was signiert ist: Die Kopfzeilen ' +
+    'webhook-id, webhook-timestamp und webhook-signature sind die von Standard Webhooks, wofür es Bibliotheken ' +
+    'gibt. Nehmen Sie den Inhalt, wie er kam, bevor er gelesen wird, und merken Sie sich die webhook-id: Eine ' +
+    'Nachricht kann zweimal kommen.',
   status: 'Stand',
   statuses: { active: 'Aktiv', disabled: 'Aus' },
   causes: {
@@ -93,8 +94,8 @@ export const notifications: Words['notifications'] = {
   rotate: 'Neues Geheimnis',
   rotateTitle: (name) => `Ein neues Geheimnis für ${name}?`,
   rotateText:
-    'Einen Tag lang werden Nachrichten mit beiden Geheimnissen signiert, damit Ihre Software in der Zeit wechseln kann. ' +
-    'Dann gilt das vorige nicht mehr.',
+    'Einen Tag lang werden Nachrichten mit beiden Geheimnissen signiert, damit Ihre Software in der Zeit wechseln ' +
+    'kann. Dann gilt das vorige nicht mehr.',
   rotateSubmit: 'Neues Geheimnis machen',
   disable: 'Abschalten',
   enable: 'Einschalten',

@@ -3,12 +3,12 @@ import type { Words } from '../en.ts';
 export const reconcile: Words['reconcile'] = {
   title: 'Abgleich',
   lead:
-    'Anfragen, die durchgelassen wurden und von denen niemand weiß, wie sie ausgingen. Jede zählt voll, bis jemand beim ' +
-    'Ziel nachgesehen hat und hier sagt, was daraus wurde.',
+    'Anfragen, die durchgelassen wurden und von denen niemand weiß, wie sie ausgingen. Jede zählt voll, bis ' +
+    'jemand beim Ziel nachgesehen hat und hier sagt, was daraus wurde.',
   emptyTitle: 'Jeder Ausgang ist bekannt',
   emptyText:
-    'Antwortet ein Ziel nicht rechtzeitig, scheitert es oder bricht die Verbindung ab, erscheint die Anfrage hier. Sie ' +
-    'sehen beim Ziel nach und gleichen ab: Es ist geschehen, oder es ist nicht geschehen.',
+    'Antwortet ein Ziel nicht rechtzeitig, scheitert es oder bricht die Verbindung ab, erscheint die Anfrage ' +
+    'hier. Sie sehen beim Ziel nach und gleichen ab: Es ist geschehen, oder es ist nicht geschehen.',
   what: 'Was',
   mandate: 'Mandat',
   request: 'Anfrage',
@@ -34,8 +34,7 @@ export const reconcile: Words['reconcile'] = {
   causeNone: 'Es wurde keine Ursache festgehalten.',
   targetStatus: (status) => `Der Status des Ziels war ${status}.`,
   settleTitle: (amount) => `${amount} abgleichen`,
-  settleLead:
-    'Sehen Sie beim Ziel nach, ob diese Anfrage ausgeführt wurde: nach Zeit, Betrag und Gegenseite oder nach dem Beleg.',
+  settleLead: 'Sehen Sie beim Ziel nach, ob diese Anfrage ausgeführt wurde: nach Zeit, Betrag, Gegenseite oder Beleg.',
   outcome: 'Was daraus wurde',
   booked: 'Es ist geschehen',
   bookedHint: (amount) => `${amount} bleiben in jenem Monat verbraucht, endgültig.`,

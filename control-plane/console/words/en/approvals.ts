@@ -52,7 +52,7 @@ export const approvals = {
   added: (amount: string) => `${amount} this`,
   afterText: (left: string, limit: string) => `${left} of ${limit} would be left.`,
   aboveText: (over: string, limit: string) =>
-    `This would go ${over} above the limit of ${limit}. Your yes does not lift limits: it would be denied all the same.`,
+    `This would go ${over} above the limit of ${limit}. Your yes does not lift limits: it would still be denied.`,
   requestTitle: 'The request',
   requestLead: 'Your yes is for exactly this request, once.',
   requestNone: 'The action was decided without a request through a gateway. Your yes is for exactly this action, once.',
@@ -101,8 +101,8 @@ export const approvals = {
   usableUntil: 'To be used until',
   heldUntil: 'The same action stays denied until',
   approvedText:
-    'An agent whose request is held goes on at once. Any other one asks what became of it and repeats the request. The ' +
-    'token for that goes to the agent only, never to a browser.',
+    'An agent whose request is held goes on at once. Any other one asks what became of it and repeats the ' +
+    'request. The token for that goes to the agent only, never to a browser.',
   rejectedText: 'The agent is told that a person said no.',
   expiredText: 'The agent may ask again; then you are asked again.',
   back: 'To all approvals',

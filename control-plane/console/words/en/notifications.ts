@@ -91,8 +91,8 @@ export const notifications = {
   rotate: 'New secret',
   rotateTitle: (name: string) => `A new secret for ${name}?`,
   rotateText:
-    'Messages are signed with both secrets for a day, so that your software can change in between. Then the one before ' +
-    'stops working.',
+    'Messages are signed with both secrets for a day, so that your software can change in between. Then the one ' +
+    'before stops working.',
   rotateSubmit: 'Make a new secret',
   disable: 'Switch off',
   enable: 'Switch on',

@@ -2,12 +2,12 @@
 export const reconcile = {
   title: 'Reconcile',
   lead:
-    'Requests that were let through and whose outcome nobody knows. Each one counts in full until somebody has looked ' +
-    'it up at the target and says here what became of it.',
+    'Requests that were let through and whose outcome nobody knows. Each one counts in full until somebody has ' +
+    'looked it up at the target and says here what became of it.',
   emptyTitle: 'Every outcome is known',
   emptyText:
-    'When a target does not answer in time, fails, or the connection to it is lost, its request appears here. You look ' +
-    'it up at the target and settle it: it was done, or it was not.',
+    'When a target does not answer in time, fails, or the connection to it is lost, its request appears here. You ' +
+    'look it up at the target and settle it: it was done, or it was not.',
   what: 'What',
   mandate: 'Mandate',
   request: 'Request',
