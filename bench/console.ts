@@ -21,7 +21,7 @@ import { benchDatabase, median, type SeededAccount, seedAccounts, seedKey } from
  * How long every page of the console takes and how large it is, on an account with very many decisions.
  *
  * `node bench/console.ts [--decisions 1000000] [--rounds 15]`. Time: from the request on a socket of this machine to
- * the last byte, the median. Size: the page with the style sheet and the scripts that it names, as they are and gzipped.
+ * the last byte, the median. Size: the page with the style sheet and the scripts it names, as they are and gzipped.
  */
 const { values } = parseArgs({
   options: { decisions: { type: 'string', default: '1000000' }, rounds: { type: 'string', default: '15' } },

@@ -48,7 +48,7 @@ function askedOf(input: ExportInput, accountId: string, exportedBy: string): Exp
 /**
  * Answers with the file of an export, and has the account's turn for as long as it is on its way, whoever ends that.
  *
- * @throws ProblemError 409 where the account has one under way, 422 for a range that there is not; nothing was sent then
+ * @throws ProblemError 409 where the account has one under way, 422 for no such range; nothing is sent then
  */
 export async function sendExport(
   deps: RouteDependencies,
