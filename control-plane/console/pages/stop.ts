@@ -109,5 +109,6 @@ function stopCard(visit: SignedInVisit, { active }: StopView, state: FormState):
 
 function names(title: string, all: readonly string[]): Html {
   const shown = all.slice(0, NAMES_SHOWN).map((name) => html`<li>${name}</li>`);
-  return html`<div class="stack"><h3>${title}</h3><ul>${shown}${all.length > NAMES_SHOWN ? html`<li>…</li>` : null}</ul></div>`;
+  const more = all.length > NAMES_SHOWN ? html`<li>…</li>` : null;
+  return html`<div class="stack"><h3>${title}</h3><ul>${shown}${more}</ul></div>`;
 }

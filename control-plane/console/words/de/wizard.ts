@@ -43,8 +43,8 @@ export const wizard: Words['wizard'] = {
   wildcards: 'Wie Namen und Platzhalter wirken',
   wildcardsText:
     'Eine Handlungsart besteht aus Wörtern mit Punkten dazwischen: payments.create. Mit .* am Ende gilt sie für ' +
-    'alles darunter: payments.* gilt für payments.create und payments.refund.full, aber nicht für payments selbst. Einen ' +
-    'anderen Platzhalter gibt es nicht, auch keinen für alles.',
+    'alles darunter: payments.* gilt für payments.create und payments.refund.full, aber nicht für payments selbst. ' +
+    'Einen anderen Platzhalter gibt es nicht, auch keinen für alles.',
   perAction: 'Höchstens für eine Handlung',
   perMonth: 'Höchstens für alle Handlungen eines Monats',
   currency: 'Währung',
