@@ -201,7 +201,9 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
   const read =
     action === null
       ? text.nothingRead
-      : html`<code>${action.type}</code>${action.amount === null ? null : ` · ${amount(action.amount.value, action.amount.currency)}`}`;
+      : html`<code>${action.type}</code>${
+          action.amount === null ? null : ` · ${amount(action.amount.value, action.amount.currency)}`
+        }`;
   const list = facts([
     [text.readAs, read],
     ...(typeof action?.counterparty === 'string'
@@ -232,7 +234,8 @@ function decide(visit: SignedInVisit, id: string, record: ToolRecord): Html {
     }${
       state === 'unmapped'
         ? null
-        : html`<p class="muted">${text.unmapText}</p><div class="actions">${unmapButton(visit, id, pattern, state)}</div>`
+        : html`<p class="muted">${text.unmapText}</p>
+<div class="actions">${unmapButton(visit, id, pattern, state)}</div>`
     }</div>`,
   );
 }

@@ -163,7 +163,7 @@ export const tools = {
   pickLead: 'Tick what is to be mapped. A guess is not ticked: look at it first.',
   pickNone: 'The document has no operation that can be a tool.',
   pickMore: (shown: number, all: number) =>
-    `${shown} of ${all} are listed, those that are not mapped first. Map them, then read the document again for others.`,
+    `${shown} of ${all} are listed, those that are not mapped first. Then read the document again.`,
   pick: 'Map',
   pickOne: (name: string) => `Map ${name}`,
   pickAction: 'What it does',
