@@ -201,7 +201,9 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
   const read =
     action === null
       ? text.nothingRead
-      : html`<code>${action.type}</code>${action.amount === null ? null : ` · ${amount(action.amount.value, action.amount.currency)}`}`;
+      : html`<code>${action.type}</code>${
+          action.amount === null ? null : ` · ${amount(action.amount.value, action.amount.currency)}`
+        }`;
   const list = facts([
     [text.readAs, read],
     ...(typeof action?.counterparty === 'string'
@@ -214,9 +216,9 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
   return notice(
     decision === 'allow' ? 'good' : decision === 'escalate' ? 'info' : 'bad',
     title,
-    html`<p lang="en">${shown(trial.reason)}</p>${list}
+    html`<div class="stack"><p lang="en">${shown(trial.reason)}</p>${list}
 ${trial.disabled ? html`<p>${text.wouldDisabled}</p>` : null}
-${trial.escalations_full ? html`<p>${text.wouldFull}</p>` : null}`,
+${trial.escalations_full ? html`<p>${text.wouldFull}</p>` : null}</div>`,
   );
 }
 
@@ -232,7 +234,8 @@ function decide(visit: SignedInVisit, id: string, record: ToolRecord): Html {
     }${
       state === 'unmapped'
         ? null
-        : html`<p class="muted">${text.unmapText}</p><div class="actions">${unmapButton(visit, id, pattern, state)}</div>`
+        : html`<p class="muted">${text.unmapText}</p>
+<div class="actions">${unmapButton(visit, id, pattern, state)}</div>`
     }</div>`,
   );
 }

@@ -148,7 +148,8 @@ export const tools = {
   file: 'A file',
   fileHint: 'It is read into the field below.',
   document: 'The document',
-  documentHint: (kib: number) => `At most ${kib} KiB; for larger ones: mandate tools import-openapi.`,
+  documentHint: (json: number, yaml: number) =>
+    `JSON up to ${json} KiB, YAML up to ${yaml} KiB; for larger ones: mandate tools import-openapi.`,
   documentEmpty: 'Paste the document.',
   documentLarge: (kib: number) => `It is larger than ${kib} KiB. Use the command line: mandate tools import-openapi.`,
   basePath: 'In front of its paths',
@@ -162,7 +163,7 @@ export const tools = {
   pickLead: 'Tick what is to be mapped. A guess is not ticked: look at it first.',
   pickNone: 'The document has no operation that can be a tool.',
   pickMore: (shown: number, all: number) =>
-    `${shown} of ${all} are listed, those that are not mapped first. Map them, then read the document again for others.`,
+    `${shown} of ${all} are listed, those that are not mapped first. Then read the document again.`,
   pick: 'Map',
   pickOne: (name: string) => `Map ${name}`,
   pickAction: 'What it does',
