@@ -7,9 +7,10 @@ import { readSuggestionMandate, readSuggestions, seenView } from '../../gateways
 import { formValues } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { buttonForm } from '../parts/form-parts.ts';
+import { shown } from '../parts/inert-text.ts';
 import { badge, buttonLink, card, column, crumbs, emptyState, heading, pager, table } from '../parts/page-parts.ts';
 import { moment } from '../parts/time.ts';
-import { mappingWords, shapeDetails, shown, toolLabel } from '../parts/tool-parts.ts';
+import { mappingWords, shapeDetails, toolLabel } from '../parts/tool-parts.ts';
 import { type Answer, get, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import type { Words } from '../words.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';

@@ -27,6 +27,7 @@ import {
   submit,
   textField,
 } from '../parts/form-parts.ts';
+import { shown } from '../parts/inert-text.ts';
 import {
   badge,
   buttonLink,
@@ -41,7 +42,7 @@ import {
   table,
 } from '../parts/page-parts.ts';
 import { moment } from '../parts/time.ts';
-import { copied, shown } from '../parts/tool-parts.ts';
+import { copied } from '../parts/tool-parts.ts';
 import { idOf } from '../path-id.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 

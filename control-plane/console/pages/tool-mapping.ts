@@ -11,9 +11,10 @@ import { trialBody, trialVersions, tryRequest } from '../../gateways/tool-trial.
 import { formValues, refusedForm, stateOfRefusal } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState, form, selectField, textArea, textField } from '../parts/form-parts.ts';
+import { shown } from '../parts/inert-text.ts';
 import { mappingFields, mappingSaid, mappingValues } from '../parts/mapping-form.ts';
 import { badge, card, column, crumbs, facts, heading, notice } from '../parts/page-parts.ts';
-import { shapeDetails, shown, suggestionReasons } from '../parts/tool-parts.ts';
+import { shapeDetails, suggestionReasons } from '../parts/tool-parts.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import { blockButton, toolsPath, unmapButton } from './gateway-tools.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';

@@ -12,8 +12,17 @@ const UNSEEN = /([\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}])/u;
 export function inertText(text: string, { lines = false }: { readonly lines?: boolean } = {}): Html {
   const parts = text.split(UNSEEN).map((part, at) => {
     if (at % 2 === 0 || (lines && /[\t\n\r]/.test(part))) return part;
-    const number = (part.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
-    return html`<span class="unseen">U+${number}</span>`;
+    return html`<span class="unseen">${codePoint(part)}</span>`;
   });
   return html`<bdi>${parts}</bdi>`;
+}
+
+/** The same where only text can stand, as within a cut name: `⟨U+202E⟩`. */
+export function shown(text: string): string {
+  const parts = text.toWellFormed().split(UNSEEN);
+  return parts.map((part, at) => (at % 2 === 0 ? part : `⟨${codePoint(part)}⟩`)).join('');
+}
+
+function codePoint(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }

@@ -7,7 +7,7 @@ import type { ToolPattern } from '../../../core/tool-name.ts';
 import { type Html, html } from '../html.ts';
 import type { Words } from '../words.ts';
 import { check, type FormState, selectField, textField } from './form-parts.ts';
-import { shown } from './tool-parts.ts';
+import { shown } from './inert-text.ts';
 
 /** What is chosen where the value is written by hand. */
 const OTHER = 'other';

@@ -4,21 +4,13 @@ import type { ToolMapping, ValueSource } from '../../../core/tool-mapping.ts';
 import type { ToolPattern } from '../../../core/tool-name.ts';
 import { type Html, html } from '../html.ts';
 import type { Words } from '../words.ts';
+import { shown } from './inert-text.ts';
 
 /** Characters of a name in a list; the page of the tool has it whole. */
 const NAME_SHOWN_CHARACTERS = 96;
 /** Fields of a shape that are listed: the page stays small whatever was sent. */
 const FIELDS_SHOWN = 20;
 const FIELD_SHOWN_CHARACTERS = 64;
-
-// Controls, bidirectional marks, and what takes no room: they make a name look like another one.
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
-
-/** Foreign text with what cannot be seen written out (`⟨U+202E⟩`). */
-export function shown(text: string): string {
-  const code = (character: string) => (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
-  return text.toWellFormed().replaceAll(HIDDEN, (character) => `⟨U+${code(character)}⟩`);
-}
 
 /** A tool's name in a list: its beginning and its end where it is long. */
 export function toolLabel(name: string): Html {
