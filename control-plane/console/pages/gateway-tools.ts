@@ -1,5 +1,6 @@
 import { scopeCovers } from '../../../core/action.ts';
 import type { MappingSuggestion } from '../../../core/mapping-suggestion.ts';
+import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
 import { blockTool, countTools, patternOf, readTools, type ToolState, unmapTool } from '../../gateways/tool-store.ts';
 import { readSuggestionMandate, readSuggestions, seenView } from '../../gateways/tool-suggestions.ts';
@@ -14,7 +15,7 @@ import type { Words } from '../words.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 
 /** Tools of one page of a list. */
-const PAGE_TOOLS = 25;
+const PAGE_TOOLS = 20;
 /** Merges that are offered at once, and paths of one that are listed. */
 const MERGES_SHOWN = 5;
 const MERGED_PATHS_SHOWN = 12;
@@ -189,7 +190,7 @@ async function settled(
   const { words, deps, session, language } = visit;
   const { tools: text } = words;
   const { after: asked } = visit.request.query as { readonly after?: unknown };
-  const after = typeof asked === 'string' && asked !== '' ? asked : null;
+  const after = typeof asked === 'string' && parseToolPattern(asked).ok ? asked : null;
   const found = await readTools(deps.sql, session.accountId, id, { state, after, limit: PAGE_TOOLS });
   if (found.length === 0) {
     const empty = state === 'mapped' ? [text.mappedEmptyTitle, text.mappedEmptyText] : null;

@@ -20,6 +20,8 @@ import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 
 /** Characters of a document that is pasted; parsing a larger one would hold up everybody else's pages. */
 const DOCUMENT_MAX_CHARACTERS = 1024 * 1024;
+/** YAML takes its parser a thousand times as long as JSON, and quadratically longer with many keys. */
+const YAML_MAX_CHARACTERS = 32 * 1024;
 /** A form writes most of JSON's punctuation in three characters; a document of two-byte letters is not shorter. */
 const FORM_MAX_BYTES = 3 * DOCUMENT_MAX_CHARACTERS;
 /** A document that is shown again after a refusal; a larger one is pasted again, so that pages stay small. */
@@ -59,7 +61,7 @@ function documentPage(visit: SignedInVisit, gateway: GatewayRecord, state: FormS
 aria-describedby="f-file-hint" accept=".json,.yaml,.yml" data-fill="f-document"></div>`,
     textArea(state, 'document', {
       label: text.document,
-      hint: text.documentHint(kib),
+      hint: text.documentHint(kib, YAML_MAX_CHARACTERS / 1024),
       code: true,
       rows: 12,
       required: true,
@@ -82,9 +84,8 @@ async function read(visit: SignedInVisit): Promise<Answer> {
     return documentPage(visit, gateway, refusedForm({ ...values, document: again }, [{ field, message }]), 422);
   };
   if (document.trim() === '') return refuse('document', text.documentEmpty);
-  if (document.length > DOCUMENT_MAX_CHARACTERS) {
-    return refuse('document', text.documentLarge(DOCUMENT_MAX_CHARACTERS / 1024));
-  }
+  const most = document.trimStart().startsWith('{') ? DOCUMENT_MAX_CHARACTERS : YAML_MAX_CHARACTERS;
+  if (document.length > most) return refuse('document', text.documentLarge(most / 1024));
   const given = (values['base_path'] ?? '').trim().replace(/\/+$/, '');
   if (given !== '' && !given.startsWith('/')) return refuse('base_path', text.basePathProblem);
   const mandate = await readSuggestionMandate(visit.deps.sql, visit.session.accountId, gateway.mandate_id);

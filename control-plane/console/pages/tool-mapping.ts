@@ -214,9 +214,9 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
   return notice(
     decision === 'allow' ? 'good' : decision === 'escalate' ? 'info' : 'bad',
     title,
-    html`<p lang="en">${shown(trial.reason)}</p>${list}
+    html`<div class="stack"><p lang="en">${shown(trial.reason)}</p>${list}
 ${trial.disabled ? html`<p>${text.wouldDisabled}</p>` : null}
-${trial.escalations_full ? html`<p>${text.wouldFull}</p>` : null}`,
+${trial.escalations_full ? html`<p>${text.wouldFull}</p>` : null}</div>`,
   );
 }
 

@@ -13,6 +13,8 @@ import { shown } from './tool-parts.ts';
 const OTHER = 'other';
 /** Choices of one list: a shape has 64 fields and 32 parameters at most. */
 const CHOICES_MAX = 120;
+/** Characters of a place in a list; who needs a longer one writes it by hand. */
+const PLACE_MAX_CHARACTERS = 128;
 const SOURCES = ['amount', 'currency', 'counterparty'] as const;
 const VERBS = ['create', 'read', 'update', 'delete'] as const;
 
@@ -134,5 +136,7 @@ function sourceChoices(text: Words['tools'], { pattern, shape }: MappingChoices)
     ...fields.map(({ at, type }) => [at, `${shown(at)} (${text.types[type]})`] as const),
     ...(shape?.query ?? []).map((name) => [`query:${name}`, text.places.query(shown(name))] as const),
     ...params.map(({ name }) => [`path:${name}`, text.places.path(name)] as const),
-  ].slice(0, CHOICES_MAX);
+  ]
+    .filter(([place]) => place.length <= PLACE_MAX_CHARACTERS)
+    .slice(0, CHOICES_MAX);
 }

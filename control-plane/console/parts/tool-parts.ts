@@ -8,7 +8,8 @@ import type { Words } from '../words.ts';
 /** Characters of a name in a list; the page of the tool has it whole. */
 const NAME_SHOWN_CHARACTERS = 96;
 /** Fields of a shape that are listed: the page stays small whatever was sent. */
-const FIELDS_SHOWN = 40;
+const FIELDS_SHOWN = 20;
+const FIELD_SHOWN_CHARACTERS = 64;
 
 // Controls, bidirectional marks, and what takes no room: they make a name look like another one.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
@@ -41,7 +42,10 @@ export function shapeDetails({ tools: text }: Words, shape: RequestShape | null)
   if (shape.body === 'opaque') return html`<span class="muted small">${text.shapeOpaque}</span>`;
   const count = shape.fields.length + shape.query.length;
   if (count === 0) return html`<span class="muted small">${text.shapeEmpty}</span>`;
-  const item = (name: string, type: string) => html`<li><code dir="ltr">${shown(name)}</code> ${type}</li>`;
+  const item = (name: string, type: string) => {
+    const label = name.length > FIELD_SHOWN_CHARACTERS ? `${name.slice(0, FIELD_SHOWN_CHARACTERS)}…` : name;
+    return html`<li><code dir="ltr">${shown(label)}</code> ${type}</li>`;
+  };
   const all = [
     ...shape.fields.map(({ at, type }) => item(at, text.types[type])),
     ...shape.query.map((name) => item(name, text.inQuery)),

@@ -180,6 +180,19 @@ t.test('a document that is none, or too large, is refused without a page of it',
   t.ok(many.text.length < 100_000, `${many.text.length}`);
 });
 
+t.test('whatever an address asks for, the lists answer', async (t) => {
+  const { browser, path, see } = await toolsFixture(t);
+  await see(REFUNDS);
+  for (const query of ['?show=mapped&after=%00', '?from=99999', '?from=-1', '?show=x', '?show=mapped&show=blocked']) {
+    t.equal((await browser.get(`${path}${query}`)).status, 200, query);
+  }
+  for (const name of ['%00', '%E2%80%AE', 'http.post:/a/../b', 'x'.repeat(5000), '&name=x']) {
+    const { status, text } = await browser.get(`${path}/edit?name=${name}`);
+    t.equal(status, 200, name.slice(0, 20));
+    t.notMatch(text.replaceAll(/value="[^"]*"/g, ''), /\u202e/);
+  }
+});
+
 t.test('every page of tools speaks German', async (t) => {
   const { browser, path, see } = await toolsFixture(t);
   await see(['http.post:/payments']);

@@ -154,7 +154,8 @@ export const tools: Words['tools'] = {
   file: 'Eine Datei',
   fileHint: 'Sie wird in das Feld darunter gelesen.',
   document: 'Das Dokument',
-  documentHint: (kib) => `Höchstens ${kib} KiB; für größere: mandate tools import-openapi.`,
+  documentHint: (json, yaml) =>
+    `JSON bis ${json} KiB, YAML bis ${yaml} KiB; für größere: mandate tools import-openapi.`,
   documentEmpty: 'Fügen Sie das Dokument ein.',
   documentLarge: (kib) => `Es ist größer als ${kib} KiB. Nehmen Sie die Kommandozeile: mandate tools import-openapi.`,
   basePath: 'Vor seinen Pfaden',

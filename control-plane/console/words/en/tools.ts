@@ -148,7 +148,8 @@ export const tools = {
   file: 'A file',
   fileHint: 'It is read into the field below.',
   document: 'The document',
-  documentHint: (kib: number) => `At most ${kib} KiB; for larger ones: mandate tools import-openapi.`,
+  documentHint: (json: number, yaml: number) =>
+    `JSON up to ${json} KiB, YAML up to ${yaml} KiB; for larger ones: mandate tools import-openapi.`,
   documentEmpty: 'Paste the document.',
   documentLarge: (kib: number) => `It is larger than ${kib} KiB. Use the command line: mandate tools import-openapi.`,
   basePath: 'In front of its paths',
