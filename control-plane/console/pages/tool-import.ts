@@ -188,7 +188,9 @@ function pickForm(visit: SignedInVisit, gateway: GatewayRecord, { rows, state, m
       html`${check(state, { name: `pick[${at}]`, label })}<input type="hidden" name="tool[${String(
         at,
       )}]" value="${JSON.stringify(row)}">`,
-      html`${toolLabel(name)}${summary === null ? null : html`<br><span class="small muted"><bdi>${shown(summary)}</bdi></span>`}`,
+      html`${toolLabel(name)}${
+        summary === null ? null : html`<br><span class="small muted"><bdi>${shown(summary)}</bdi></span>`
+      }`,
       html`<input class="input code" name="action[${String(at)}]" value="${action}" maxlength="128" spellcheck="false"
 autocapitalize="none" aria-label="${`${text.pickAction}: ${shown(name).slice(0, 200)}`}">`,
       html`<span class="small">${mappingWords(visit.words, mapping)}</span> ${marks}${
