@@ -10,6 +10,8 @@ import { sweepReservations, sweepSettled } from './sweep-reservations.ts';
 import { sweepSandbox } from './sweep-sandbox.ts';
 
 const ESCALATIONS_INTERVAL_MS = 1_000;
+/** Who has just sent the first request looks for its tool at once. */
+const SIGHTINGS_INTERVAL_MS = 1_000;
 const NOTED_INTERVAL_MS = 5_000;
 const SEARCH_INTERVAL_MS = 5_000;
 const INTERVAL_MS = 10_000;
@@ -34,7 +36,7 @@ const JOBS: readonly TimedJob[] = [
   { name: 'sweep sessions', intervalMs: INTERVAL_MS, run: sweepSessions },
   { name: 'sweep the sandbox', intervalMs: INTERVAL_MS, run: sweepSandbox },
   { name: 'write key uses', intervalMs: NOTED_INTERVAL_MS, run: ({ keyUses, sql }) => keyUses.flush(sql) },
-  { name: 'write tool sightings', intervalMs: NOTED_INTERVAL_MS, run: writeSightings },
+  { name: 'write tool sightings', intervalMs: SIGHTINGS_INTERVAL_MS, run: writeSightings },
   { name: 'index decisions', intervalMs: SEARCH_INTERVAL_MS, run: indexDecisions },
 ];
 

@@ -101,7 +101,8 @@ export async function keepPicture(page: Page, name: string, fullPage = true): Pr
   await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage });
 }
 
-async function freePort(): Promise<number> {
+/** A port of this machine that nobody listens on, for what must know its own address before it listens. */
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   const address = server.address();

@@ -53,7 +53,7 @@ async function one(visit: SignedInVisit): Promise<Answer> {
   const story = parsed.success ? await storyOf(visit, entry, parsed.data) : notice('info', text.unreadable);
   const base = `${EVIDENCE_PATH}/${receiptId}`;
   const links = html`${buttonLink(text.dossier, `${base}/dossier`, true)}${buttonLink(text.print, `${base}/print`)}`;
-  const title = shown.action?.type || text.noAction;
+  const title = shown.action?.type || shown.tool || text.noAction;
   const body = column(
     crumbs(text.title, EVIDENCE_PATH),
     heading(title, html`${decisionBadge(words, shown.decision)} ${moment(language, shown.atMs)}`, links),
@@ -102,7 +102,7 @@ async function storyOf(visit: SignedInVisit, entry: StoredEntry, body: RecordedD
   const wording = terms === null ? null : mandateWords(terms, visit.language);
   return [
     html`<div class="halves">${askedCard(visit, body, terms, names)}${decidedCard(visit, body)}</div>`,
-    html`<div class="halves">${mandateCard(visit, body, wording, names)}<div class="column">${monthCard(
+    html`<div class="halves">${mandateCard(visit, body, { terms, wording }, names)}<div class="column">${monthCard(
       visit,
       body,
       terms,

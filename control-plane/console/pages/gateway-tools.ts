@@ -1,5 +1,6 @@
 import { scopeCovers } from '../../../core/action.ts';
 import type { MappingSuggestion } from '../../../core/mapping-suggestion.ts';
+import type { RequestShape } from '../../../core/request-shape.ts';
 import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
 import { blockTool, countTools, patternOf, readTools, type ToolState, unmapTool } from '../../gateways/tool-store.ts';
@@ -43,6 +44,11 @@ export const toolPages = [
 /** Where the tools of an instance are listed. */
 export function toolsPath(id: string, state: ToolState = 'unmapped'): string {
   return `${GATEWAYS_PATH}/${id}/tools${state === 'unmapped' ? '' : `?show=${state}`}`;
+}
+
+/** Whether a request of the tool has a body that may name an amount, and none was seen yet. */
+export function isAmountUnseen(name: string, shape: RequestShape | null): boolean {
+  return shape === null && !/^http\.(?:get|head):/.test(name);
 }
 
 /** Where a tool is mapped. */
@@ -113,6 +119,13 @@ async function discovered(visit: SignedInVisit, gateway: GatewayRecord): Promise
   ];
 }
 
+/** A tool or a template with what was seen of it and what is suggested. */
+interface Suggested {
+  readonly name: string;
+  readonly shape: RequestShape | null;
+  readonly suggestion: MappingSuggestion | null;
+}
+
 type Suggestions = Awaited<ReturnType<typeof readSuggestions>>;
 
 function mergeCard(
@@ -129,7 +142,7 @@ function mergeCard(
   return card(
     text.mergeTitle(one.tools.length),
     html`<p>${toolLabel(one.name)}</p>
-${one.suggestion === null ? null : html`<p>${suggestedWords(words, one.suggestion, scope)}</p>`}
+${one.suggestion === null ? null : html`<p>${suggestedWords(words, one, scope)}</p>`}
 ${shapeDetails(words, one.shape)}
 <details class="small"><summary>${text.mergePaths}</summary><ul class="seen">${paths}${
       rest > 0 ? html`<li class="muted">${text.andMore(rest)}</li>` : null
@@ -139,8 +152,14 @@ ${shapeDetails(words, one.shape)}
   );
 }
 
-/** A suggestion in words, marked where the mandate would deny it whatever the amount. */
-function suggestedWords(words: Words, { mapping }: MappingSuggestion, scope: readonly string[]): Fragment {
+/**
+ * A suggestion in words, marked where the mandate would deny it whatever the amount. Where a body was not seen, nobody
+ * is told that it costs nothing.
+ */
+function suggestedWords(words: Words, one: Suggested, scope: readonly string[]): Fragment {
+  if (one.suggestion === null) return null;
+  if (isAmountUnseen(one.name, one.shape)) return html`<span class="muted">${words.tools.suggestionUnseen}</span>`;
+  const { mapping } = one.suggestion;
   const outside = scopeCovers(scope, mapping.action_type) ? null : badge('warn', words.tools.outside);
   return [mappingWords(words, mapping), ' ', outside];
 }
@@ -164,7 +183,7 @@ function discoveredRow(
     toolLabel(name),
     often,
     shapeDetails(words, seen?.shape ?? null),
-    suggestion === null ? null : html`<span class="small">${suggestedWords(words, suggestion, scope)}</span>`,
+    html`<span class="small">${suggestedWords(words, { name, shape: seen?.shape ?? null, suggestion }, scope)}</span>`,
     html`<div class="actions"><a class="button small primary" href="${editPath(id, name)}">${text.look}</a>
 ${blockButton(visit, id, name)}</div>`,
   ];

@@ -13,6 +13,7 @@ import { bar, buttonLink, card, column, crumbs, emptyState, facts, heading, tabl
 import { moment } from '../parts/time.ts';
 import { idOf } from '../path-id.ts';
 import { type Answer, page, type SignedInVisit } from '../visit.ts';
+import type { Words } from '../words.ts';
 import { stepsFrom } from './mandate-steps.ts';
 
 const MANDATES_PATH = '/console/mandates';
@@ -181,7 +182,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
 class="small muted">${told.counterparty}</span>`
       }`,
       html`<span class="number">${cost}</span>`,
-      told.reason === null ? text.within : html`<span lang="en">${told.reason}</span>`,
+      told.reason === null ? whyDecided(words, told) : html`<span lang="en">${told.reason}</span>`,
     ];
   });
   const columns = [
@@ -204,6 +205,8 @@ interface ToldDecision {
   readonly counterparty: string | null;
   readonly amount: number | null;
   readonly currency: string | null;
+  /** Whether a person had approved it. */
+  readonly granted: boolean;
 }
 
 /** What a decision's evidence says of itself; what agents sent stands in it as it came. */
@@ -221,7 +224,14 @@ function decisionOf(body: string): ToldDecision {
     counterparty: text(action['counterparty']),
     amount: exact ? amount : null,
     currency: text(action['currency']),
+    granted: value['grant'] !== undefined,
   };
+}
+
+/** Why something was decided that has no reason of its own, since it is no denial. */
+function whyDecided({ mandates: text }: Words, { decision, granted }: ToldDecision): string {
+  if (decision === 'escalate') return text.aboveThreshold;
+  return granted ? text.granted : text.within;
 }
 
 function credentialCard({ words }: SignedInVisit, { terms, status }: MandateRecord): Html {
@@ -248,7 +258,7 @@ function termsList({ words, language }: SignedInVisit, record: MandateRecord): H
     [text.counterparties, partiesOf(text.anyone, terms)],
     [text.agent, terms.agent_did === '' ? text.agentCustody : html`<code>${terms.agent_did}</code>`],
     [text.validUntil, terms.valid_until === null ? text.noEnd : moment(language, Date.parse(terms.valid_until))],
-    [text.uses, terms.max_uses === null ? String(record.uses) : text.usesOf(record.uses, terms.max_uses)],
+    [text.uses, terms.max_uses === null ? text.usesAny : text.usesOf(record.uses, terms.max_uses)],
     [text.timeZone, terms.time_zone],
     [text.created, moment(language, record.created_at)],
     [text.changed, moment(language, record.changed_at)],

@@ -13,10 +13,11 @@ import { type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState, form, selectField, textArea, textField } from '../parts/form-parts.ts';
 import { shown } from '../parts/inert-text.ts';
 import { mappingFields, mappingSaid, mappingValues } from '../parts/mapping-form.ts';
+import { minorOf, money } from '../parts/money.ts';
 import { badge, card, column, crumbs, facts, heading, notice } from '../parts/page-parts.ts';
 import { shapeDetails, suggestionReasons } from '../parts/tool-parts.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
-import { blockButton, toolsPath, unmapButton } from './gateway-tools.ts';
+import { blockButton, isAmountUnseen, toolsPath, unmapButton } from './gateway-tools.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 
 const NAME_MAX_CHARACTERS = 4_096;
@@ -75,6 +76,8 @@ function firstValues({ name, pattern, record, shape, mandate, suggestion }: Subj
   return {
     ...values,
     ...(covered ? {} : { action_type: '' }),
+    // What a body costs that nobody has seen is for a person to say.
+    ...(mapping === suggestion?.mapping && isAmountUnseen(name, shape) ? { amount: '' } : {}),
     name,
     try_method: pattern?.method ?? 'POST',
     try_path: path.replaceAll(/\{[^{}]*\}/g, '1'),
@@ -190,11 +193,7 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
         ? text.would.escalate
         : text.would.deny(code ?? '');
   const amount = (value: number, currency: string) =>
-    currency === ''
-      ? String(value)
-      : new Intl.NumberFormat(language === 'en' ? 'en-GB' : language, {
-          ...{ style: 'currency', currencyDisplay: 'code', currency },
-        }).format(value);
+    currency === '' ? String(value) : money(language, minorOf(value, currency), currency);
   const month = ({ booked, reserved }: Trial['before']) =>
     trial.month_limit === null
       ? ''

@@ -5,6 +5,7 @@ import type { FoundDecision } from '../../evidence/search.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import type { Names } from '../names.ts';
 import type { Language, Words } from '../words.ts';
+import { inertText } from './inert-text.ts';
 import { money } from './money.ts';
 import { badge, type Tone, table } from './page-parts.ts';
 import { moment } from './time.ts';
@@ -17,6 +18,8 @@ export interface ShownDecision {
   readonly code: string | null;
   readonly mandateId: string | null;
   readonly action: ShownAction | null;
+  /** The kind of request, cut to what a list has room for. */
+  readonly tool: string | null;
 }
 
 export interface ShownAction {
@@ -26,6 +29,9 @@ export interface ShownAction {
   readonly currency: string | null;
   readonly counterparty: string | null;
 }
+
+/** Characters of a tool where a decision has no action: what a line can hold. */
+const TOOL_SHOWN_CHARACTERS = 120;
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -40,6 +46,7 @@ export function shownDecision({ id, at, body }: FoundDecision): ShownDecision {
     atMs: Date.parse(at),
     decision,
     code: textOf(value['code']),
+    tool: textOf((value['tool'] as Body | null | undefined)?.['key'])?.slice(0, TOOL_SHOWN_CHARACTERS) ?? null,
     mandateId: textOf(mandate?.['id']),
     action:
       action === null || action === undefined
@@ -96,8 +103,9 @@ export function decisionTable(
   const rows = decisions.map((one) => {
     const mandate = one.mandateId === null ? undefined : names.get(one.mandateId);
     const counterparty = one.action?.counterparty ?? null;
+    const unread = one.tool === null ? text.noAction : inertText(one.tool);
     return [
-      html`<a href="/console/evidence/${one.receiptId}">${one.action?.type || text.noAction}</a>${
+      html`<a href="/console/evidence/${one.receiptId}">${one.action?.type || unread}</a>${
         counterparty === null ? null : html`<br><span class="small muted">${counterparty}</span>`
       }`,
       decisionBadge(words, one.decision),

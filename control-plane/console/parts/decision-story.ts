@@ -21,6 +21,11 @@ type Row = readonly [name: string, value: Fragment];
 const rows = (all: readonly (Row | null)[]): Row[] => all.filter((one) => one !== null);
 const code = (text: string): Html => html`<code>${text}</code>`;
 
+/** Whether nothing was read since nobody has said how. */
+function isUnmapped(body: RecordedDecision): boolean {
+  return body.path === 'gateway' && body.tool?.state === 'unmapped';
+}
+
 /** What was asked, by whom and through what. */
 export function askedCard(
   { words, language }: Reader,
@@ -43,7 +48,7 @@ export function askedCard(
     text.asked,
     facts(
       rows([
-        [text.action, asked === null ? text.noAction : code(asked.type)],
+        [text.action, asked === null ? (isUnmapped(body) ? text.unmapped : text.noAction) : code(asked.type)],
         asked === null ? null : [text.amount, amountText(language, asked, terms?.currency ?? null)],
         asked?.counterparty ? [text.counterparty, asked.counterparty] : null,
         ...(body.path === 'gateway' ? gatewayRows(words, body, names) : verifyRows(words, body, names)),
@@ -109,19 +114,28 @@ export function decidedCard({ words, language }: Reader, body: RecordedDecision)
   );
 }
 
-/** The mandate as the decision found it; `wording` are its terms in plain sentences. */
-export function mandateCard({ words }: Reader, body: RecordedDecision, wording: string | null, names: Names): Html {
+/** The mandate as the decision found it; `wording` is what its terms say in plain sentences. */
+export function mandateCard(
+  { words }: Reader,
+  body: RecordedDecision,
+  stood: { readonly terms: MandateTerms | null; readonly wording: string | null },
+  names: Names,
+): Html {
+  const { terms, wording } = stood;
   const text = words.evidence;
   const { mandate } = body;
   if (mandate === undefined) return card(text.stood, html`<p class="muted">${text.stoodNone}</p>`);
   return card(
     text.stood,
-    html`${facts([
-      [text.mandate, named(names, mandate.id)],
-      [words.mandates.status, words.mandates.statuses[mandate.status]],
-      [words.mandates.version, text.stoodVersion(mandate.version)],
-      [text.stoodUses, String(mandate.uses)],
-    ])}${wording === null ? null : html`<p class="wording">${wording}</p>`}
+    html`${facts(
+      rows([
+        [text.mandate, named(names, mandate.id)],
+        [words.mandates.status, words.mandates.statuses[mandate.status]],
+        [words.mandates.version, text.stoodVersion(mandate.version)],
+        // Uses are counted only where there is a limit for them.
+        terms === null || terms.max_uses === null ? null : [text.stoodUses, String(mandate.uses)],
+      ]),
+    )}${wording === null ? null : html`<p class="wording">${wording}</p>`}
 <p class="small muted">${text.digest}: ${code(mandate.digest)}</p>`,
   );
 }

@@ -59,6 +59,8 @@ export function mappingFields({ tools: text }: Words, given: FormState, choices:
   const pick = (name: string, label: string, list: readonly Choice[], hint?: string) =>
     selectField(state, name, { label, ...(hint === undefined ? {} : { hint }) }, withCurrent(state, name, list));
   const last = [OTHER, text.other] as const;
+  const unsaid: Choice[] = state.values['amount'] === '' ? [['', '…']] : [];
+  const amounts = [...unsaid, ['none', text.amountNone] as const, ...places, last];
   const currencies = [
     ['none', text.currencyNone],
     [`const:${choices.currency}`, text.places.const(choices.currency)],
@@ -67,7 +69,7 @@ export function mappingFields({ tools: text }: Words, given: FormState, choices:
   ] as const;
   const scope = choices.scope.slice(0, 12).join(', ') + (choices.scope.length > 12 ? ', …' : '');
   return html`${pick('action_type', text.action, actions, text.actionHint(scope))}
-<div class="pair">${pick('amount', text.amount, [['none', text.amountNone], ...places, last], text.amountHint)}
+<div class="pair">${pick('amount', text.amount, amounts, text.amountHint)}
 ${pick(
   'amount_unit',
   text.amountUnit,

@@ -87,6 +87,24 @@ t.test('a suggestion is explained, tried and accepted with clicks only', async (
   t.match((await browser.get(`${path}?show=mapped`)).text, /The mapping is saved/);
 });
 
+t.test('of a request whose body nobody has seen it is not suggested that it costs nothing', async (t) => {
+  const { browser, path, see, tools, fixture } = await toolsFixture(t);
+  await see(['http.post:/payments', 'http.get:/payments']);
+  await fixture.sql`delete from tool_sightings`;
+  const { text } = await browser.get(path);
+  t.equal(text.match(/Its body was not seen yet/g)?.length, 1);
+  t.equal(text.match(/costs nothing/g)?.length, 1, 'what has no body is free');
+  const name = 'http.post:/payments';
+  const page = await browser.get(`${path}/edit?name=${encodeURIComponent(name)}`);
+  t.match(page.text, /name="amount"[^>]*>\s*<option value="" selected>/);
+  const form = { ...MAPPED, name, do: 'save', amount: '', currency: 'none', counterparty: 'none' };
+  const refused = await browser.post(`${path}/map`, form);
+  t.same([refused.status, /id="f-amount-error"/.test(refused.text)], [422, true]);
+  t.same(await tools(), []);
+  const said = await browser.post(`${path}/map`, { ...form, amount: 'none' });
+  t.equal(said.status, 303, 'whoever says so may');
+});
+
 t.test('what could not be saved is said beside the field that holds it', async (t) => {
   const { browser, path, tools } = await toolsFixture(t);
   await browser.get(`${path}/edit`);

@@ -37,6 +37,7 @@ export const evidence: Words['evidence'] = {
   why: 'Warum',
   under: 'Mandat',
   noAction: 'Nicht lesbar',
+  unmapped: 'Noch hat niemand gesagt, was dieses Werkzeug tut',
   older: 'Ältere Entscheidungen',
   newest: 'Neueste Entscheidungen',
   caption: 'Entscheidungen, die neueste zuerst',

@@ -27,6 +27,7 @@ export const mandates: Words['mandates'] = {
   validUntil: 'Gilt bis',
   noEnd: 'Ohne Ende',
   uses: 'Verwendungen',
+  usesAny: 'So oft, wie die Grenzen es erlauben',
   usesOf: (used, most) => `${used} von ${most}`,
   timeZone: 'Zeitzone',
   version: 'Fassung',
@@ -60,6 +61,8 @@ export const mandates: Words['mandates'] = {
   action: 'Handlung',
   why: 'Warum',
   within: 'Innerhalb der Grenzen',
+  aboveThreshold: 'Über dem Betrag, ab dem Sie gefragt werden',
+  granted: 'Sie hatten es genehmigt',
   verdicts: {
     allow: 'Erlaubt',
     deny: 'Abgelehnt',

@@ -32,6 +32,8 @@ export const tools: Words['tools'] = {
     mixed: 'verschieden',
   },
   suggestion: 'Vorschlag',
+  suggestionUnseen:
+    'Ihr Inhalt wurde noch nicht gesehen. Laden Sie die Seite gleich noch einmal, oder senden Sie die Anfrage erneut.',
   look: 'Ansehen und annehmen',
   edit: 'Bearbeiten',
   block: 'Sperren',

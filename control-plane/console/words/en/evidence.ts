@@ -31,6 +31,7 @@ export const evidence = {
   why: 'Why',
   under: 'Mandate',
   noAction: 'Not readable',
+  unmapped: 'Nobody has said yet what this tool does',
   older: 'Older decisions',
   newest: 'Newest decisions',
   caption: 'Decisions, the newest first',

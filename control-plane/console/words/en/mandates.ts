@@ -26,6 +26,7 @@ export const mandates = {
   validUntil: 'Valid until',
   noEnd: 'Without an end',
   uses: 'Uses',
+  usesAny: 'As often as the limits allow',
   usesOf: (used: number, most: number) => `${used} of ${most}`,
   timeZone: 'Time zone',
   version: 'Version',
@@ -59,6 +60,8 @@ export const mandates = {
   action: 'Action',
   why: 'Why',
   within: 'Within the limits',
+  aboveThreshold: 'Above the amount from which you are asked',
+  granted: 'You had approved it',
   verdicts: {
     allow: 'Allowed',
     deny: 'Denied',

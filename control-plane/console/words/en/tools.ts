@@ -29,6 +29,7 @@ export const tools = {
     mixed: 'several kinds',
   },
   suggestion: 'Suggestion',
+  suggestionUnseen: 'Its body was not seen yet. Load this page again in a moment, or send the request once more.',
   look: 'Look and accept',
   edit: 'Edit',
   block: 'Block',
@@ -163,7 +164,7 @@ export const tools = {
   pickLead: 'Tick what is to be mapped. A guess is not ticked: look at it first.',
   pickNone: 'The document has no operation that can be a tool.',
   pickMore: (shown: number, all: number) =>
-    `${shown} of ${all} are listed, those that are not mapped first. Then read the document again.`,
+    `${shown} of ${all} are listed, those that are not mapped first. Map them, then read the document again for more.`,
   pick: 'Map',
   pickOne: (name: string) => `Map ${name}`,
   pickAction: 'What it does',
