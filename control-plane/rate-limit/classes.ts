@@ -10,8 +10,8 @@ export interface Rate {
 export const MANAGEMENT_RATE: Rate = { perSecond: 10, burst: 20 };
 
 /**
- * The bucket that a client's address has for `purpose`: an IPv6 address counts as its /64, since whoever has one of that
- * network has them all.
+ * The bucket that a client's address has for `purpose`: an IPv6 address counts as its /64, since whoever has one of
+ * that network has them all.
  */
 export function clientBucket(purpose: string, address: string): string {
   return `${purpose} ${networkOf(address)}`;
