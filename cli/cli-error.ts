@@ -2,6 +2,8 @@
 export const EXIT_DONE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
+/** Nothing failed, and yet nothing is proven: no key was pinned. */
+export const EXIT_INCOMPLETE = 3;
 
 /**
  * A command that cannot do what it was asked. `message` says what is wrong, `next` what to do about it; `json` is what
@@ -29,4 +31,14 @@ export class CliError extends Error {
 /** A command line that cannot be understood (exit code 2). */
 export function usageError(message: string, next?: string): CliError {
   return new CliError(message, { code: 'usage', exitCode: EXIT_USAGE, ...(next === undefined ? {} : { next }) });
+}
+
+/** The verdict of a check has been told; only the exit code is left to say. */
+export class CheckedOtherwise extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super('what was checked is not accepted');
+    this.exitCode = exitCode;
+  }
 }

@@ -4,7 +4,7 @@ import { ExportCheck, type ExportProblem, type ExportVerdict, type PinnedKeys } 
 import { compareExports, type ExportComparison } from '../core/export-compare.ts';
 import { readJwks } from '../core/jwk.ts';
 import type { TimestampVerdict } from '../core/timestamp-token.ts';
-import { CliError, usageError } from './cli-error.ts';
+import { CheckedOtherwise, CliError, EXIT_INCOMPLETE, usageError } from './cli-error.ts';
 import type { Invocation } from './invocation.ts';
 import { fields, printable } from './output.ts';
 import { Progress } from './progress.ts';
@@ -16,7 +16,11 @@ export interface FileOptions {
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** `mandate evidence verify FILE [FILE2]`: exported files against the keys that one trusts, without any network. */
+/**
+ * `mandate evidence verify FILE [FILE2]`: exported files against the keys that one trusts, without any network.
+ *
+ * @throws CheckedOtherwise exit code 3 where nothing failed, and no keys were named
+ */
 export async function verifyFiles(
   invocation: Invocation,
   [file, file2]: readonly [string, string | undefined],
@@ -49,6 +53,7 @@ async function verifyOne(invocation: Invocation, file: string, { keys, options }
   invocation.show({ text: JSON.stringify({ intact: true, files: [told] }), value: {} }, () =>
     card(file, verdict, stamp),
   );
+  requireProof([verdict]);
 }
 
 async function verifyTwo(
@@ -86,6 +91,12 @@ async function verifyTwo(
         : `Entries ${common.fromSeq} to ${common.toSeq} are in both and the same`;
     return `${card(file, first, stamps[0])}\n${card(file2, second, stamps[1])}\n${shared}: nothing was rewritten.\n`;
   });
+  requireProof([first, second]);
+}
+
+/** A file whose signer nobody checked is no proof: anybody can make one that is consistent. */
+function requireProof(verdicts: readonly ExportVerdict[]): void {
+  if (verdicts.some(({ signature }) => signature !== 'valid')) throw new CheckedOtherwise(EXIT_INCOMPLETE);
 }
 
 function contradictionOf({ first, second, differs, problem }: ExportComparison): string | null {

@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
-import { CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, usageError } from './cli-error.ts';
+import { CheckedOtherwise, CliError, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, usageError } from './cli-error.ts';
 import { registerAccount } from './commands/account.ts';
 import { registerAgent } from './commands/agent.ts';
-import { CheckedOtherwise, registerDossiers } from './commands/dossiers.ts';
+import { registerDossiers } from './commands/dossiers.ts';
 import { registerEscalations } from './commands/escalations.ts';
 import { registerEvidence } from './commands/evidence.ts';
 import { registerGateways } from './commands/gateways.ts';

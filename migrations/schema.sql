@@ -793,9 +793,12 @@ create table public.accounts (
   failed_attempts integer default 0 not null,
   locked_until timestamp with time zone,
   created_at timestamp with time zone not null,
+  session_failed_attempts integer default 0 not null,
+  session_locked_until timestamp with time zone,
   constraint accounts_account_id_check CHECK ((account_id ~ '^acc_[0-9a-hjkmnp-tv-z]{26}$'::text)),
   constraint accounts_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 254)))),
   constraint accounts_failed_attempts_check CHECK ((failed_attempts >= 0)),
+  constraint accounts_session_failed_attempts_check CHECK ((session_failed_attempts >= 0)),
   constraint accounts_pkey PRIMARY KEY (account_id),
   constraint accounts_email_key UNIQUE (email)
 );

@@ -3,15 +3,12 @@ import type { Command } from 'commander';
 import { checkDossier, type DossierReport, type DossierSummary } from '../../core/dossier-check.ts';
 import { bothTrusted, NO_TRUST, readPinnedJwks, readTrustFile, type Trust } from '../../core/dossier-trust.ts';
 import { DOSSIER_MAX_BYTES, TRUST_FILE_MAX_BYTES } from '../../core/limits.ts';
-import { CliError, EXIT_DONE, EXIT_FAILED, usageError } from '../cli-error.ts';
+import { CheckedOtherwise, CliError, EXIT_DONE, EXIT_FAILED, EXIT_INCOMPLETE, usageError } from '../cli-error.ts';
 import { CLAIM_TITLES, RESULT_WORDS, VERDICT_TEXTS } from '../dossier-words.ts';
 import type { Invocation } from '../invocation.ts';
 import { writeNew } from '../new-file.ts';
 import { cell, fields, printable, table } from '../output.ts';
 import { idArgument } from './arguments.ts';
-
-/** Nothing failed, and yet nothing is proven: no key was pinned. */
-export const EXIT_INCOMPLETE = 3;
 
 const CHECK_HELP = `
 Nothing is sent and nothing is asked: the file, and the keys that you pin, are all that is looked at. Pin the keys of
@@ -74,16 +71,6 @@ async function check(invocation: Invocation, file: string, options: { jwks?: str
   const exitCode = { accepted: EXIT_DONE, rejected: EXIT_FAILED, incomplete: EXIT_INCOMPLETE }[report.verdict];
   invocation.show({ text: JSON.stringify(report), value: {} }, () => reportText(report));
   if (exitCode !== EXIT_DONE) throw new CheckedOtherwise(exitCode);
-}
-
-/** The verdict has been told; only the exit code is left to say. */
-export class CheckedOtherwise extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number) {
-    super('the dossier is not accepted');
-    this.exitCode = exitCode;
-  }
 }
 
 async function trustOf({ jwks, trust }: { jwks?: string; trust?: string }): Promise<Trust> {

@@ -13,6 +13,10 @@ import { registerSearch } from './evidence-search.ts';
 
 const PAGE_ENTRIES = 1000;
 
+const VERIFY_HELP = `
+Exit codes: 0 intact, 1 not intact, 2 bad usage, 3 not proven (nothing failed, but a file was checked without --jwks).
+`;
+
 /** `mandate evidence …`: the append-only record of everything that was decided and changed. */
 export function registerEvidence(program: Command, invocation: Invocation): void {
   const evidence = program.command('evidence').description('the hash-chained record of all that happened');
@@ -42,6 +46,7 @@ export function registerEvidence(program: Command, invocation: Invocation): void
       'for the live chain: a checkpoint that was kept elsewhere, to find out what was rewritten since',
     )
     .description('recompute every hash and the signed Merkle root here, of the live chain or of exported files')
+    .addHelpText('after', VERIFY_HELP)
     .action((file: string | undefined, file2: string | undefined, options: FileOptions & { checkpoint?: string }) =>
       file === undefined ? verifyLive(invocation, options) : verifyFiles(invocation, [file, file2], options),
     );

@@ -6,7 +6,8 @@ import { renewSession, revokeSessions, type Session } from './sessions.ts';
 
 /**
  * Changes the password of a session that has just shown a second factor; every other session ends. Returns the
- * session's new token, or null where `present` is not the password, which counts towards the account's lock.
+ * session's new token, or null where `present` is not the password, which counts towards the account's lock for
+ * sessions.
  *
  * @throws ProblemError 429 `locked_out`, 503 `overloaded`
  */
@@ -22,12 +23,12 @@ export async function changePassword(
   const right = await verifyPassword(present, row?.password_hash ?? null);
   const hash = right ? await hashPassword(next) : '';
   const verdict = await deps.commands.command(accountId, async (context) => {
-    const factor = await readFactor(context);
+    const factor = await readFactor(context, 'session');
     if (factor === null) return null;
     const locked = lockOf(factor, context);
     if (locked !== null) return locked;
     if (!right) {
-      await countFailure(context, factor.failed_attempts + 1, 'password');
+      await countFailure(context, factor, 'password');
       return null;
     }
     // Before anything else: a session that was ended meanwhile changes nothing any more.

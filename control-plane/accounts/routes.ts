@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { accountOf, sessionOf } from '../admin/session.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody } from '../http/request.ts';
+import { countAttempt } from './attempts.ts';
 import { emailInput, passwordInput, SIGNUP_TOKEN_MAX, TOTP_SECRET_TEXT_MAX, totpCodeInput } from './input.ts';
 import type { UnknownAddresses } from './lock-out.ts';
 import { revokeSession } from './sessions.ts';
@@ -30,8 +31,9 @@ interface AccountRow {
 
 /** The routes of accounts and their sessions (docs/architecture.md, Admin API). */
 export function registerAccountRoutes(app: FastifyInstance, deps: RouteDependencies, unknown: UnknownAddresses): void {
-  app.post('/admin/signup', (request) => {
+  app.post('/admin/signup', async (request) => {
     const body = readBody(request, signUpBody);
+    await countAttempt({ request, deps });
     return signUp(deps, { email: body.email, password: body.password, totpSecret: body.totp_secret });
   });
 
@@ -40,8 +42,9 @@ export function registerAccountRoutes(app: FastifyInstance, deps: RouteDependenc
     return reply.code(201).send(await confirmSignUp(deps, body.signup_token, body.totp_code));
   });
 
-  app.post('/admin/login', (request) => {
+  app.post('/admin/login', async (request) => {
     const body = readBody(request, signInBody);
+    await countAttempt({ request, deps });
     return signIn(deps, unknown, { email: body.email, password: body.password, code: body.totp_code });
   });
 

@@ -6,8 +6,20 @@ import { recoveryCodeHash } from './recovery-codes.ts';
 import { renewSession, revokeSessions, type Session } from './sessions.ts';
 import { newTotpSecret, totpStep } from './totp.ts';
 
-/** What an account's second factor and its lock are; times in Unix milliseconds. */
+/**
+ * Where a factor is shown, each with a count and a lock of its own: whoever knows an address can lock its sign-in, and
+ * must not lock what a person does who is signed in.
+ */
+export type FactorPlace = 'sign_in' | 'session';
+
+const COUNTERS = {
+  sign_in: { failures: 'failed_attempts', until: 'locked_until' },
+  session: { failures: 'session_failed_attempts', until: 'session_locked_until' },
+} as const satisfies Record<FactorPlace, object>;
+
+/** What an account's second factor and its lock at one place are; times in Unix milliseconds. */
 export interface FactorRow {
+  readonly place: FactorPlace;
   readonly totp_sealed: Buffer;
   readonly totp_last_step: number;
   readonly failed_attempts: number;
@@ -28,10 +40,12 @@ export type FactorVerdict<T> =
   | { readonly kind: 'wrong' }
   | { readonly kind: 'locked'; readonly untilMs: number; readonly nowMs: number };
 
-/** Reads the second factor of a command's account; null where there is none. */
-export async function readFactor({ sql, accountId }: CommandContext): Promise<FactorRow | null> {
+/** Reads the second factor of a command's account, with the lock of that place; null where there is none. */
+export async function readFactor({ sql, accountId }: CommandContext, place: FactorPlace): Promise<FactorRow | null> {
+  const { failures, until } = COUNTERS[place];
   const [row] = await sql<FactorRow[]>`
-    select totp_sealed, totp_last_step, failed_attempts, epoch_ms(locked_until) as locked
+    select ${place} as place, totp_sealed, totp_last_step, ${sql(failures)} as failed_attempts,
+      epoch_ms(${sql(until)}) as locked
     from accounts where account_id = ${accountId}`;
   return row ?? null;
 }
@@ -66,43 +80,50 @@ export async function findCode(
   return step > row.totp_last_step ? { factor: 'totp', step } : 'code_used';
 }
 
-/** Uses a code up; the failures before it are forgotten. */
-export async function useCode({ sql, accountId, nowMs, append }: CommandContext, code: RightCode): Promise<void> {
+/** Uses a code up; the failures before it at that place are forgotten. */
+export async function useCode(
+  { sql, accountId, nowMs, append }: CommandContext,
+  { place }: FactorRow,
+  code: RightCode,
+): Promise<void> {
+  const { failures, until } = COUNTERS[place];
+  await sql`update accounts set ${sql(failures)} = 0, ${sql(until)} = null where account_id = ${accountId}`;
   if (code.factor === 'totp') {
-    await sql`
-      update accounts set totp_last_step = ${code.step}::bigint, failed_attempts = 0, locked_until = null
-      where account_id = ${accountId}`;
+    await sql`update accounts set totp_last_step = ${code.step}::bigint where account_id = ${accountId}`;
     return;
   }
-  await sql`update accounts set failed_attempts = 0, locked_until = null where account_id = ${accountId}`;
   await sql`
     update recovery_codes set used_at = ${nowMs}
     where account_id = ${accountId} and code_hash = decode(${code.hash}, 'hex')`;
   append('account.recovery_code_used', {});
 }
 
-/** Counts one more failure in a row, and locks the account where there were too many. */
+/** Counts one more failure in a row at a place, and locks the account there where there were too many. */
 export async function countFailure(
   { sql, accountId, nowMs, append }: CommandContext,
-  failures: number,
+  { place, failed_attempts: before }: FactorRow,
   factor: FailedFactor,
 ): Promise<void> {
+  const failures = before + 1;
   const lockMs = lockAfter(failures);
   const untilMs = lockMs === 0 ? null : nowMs + lockMs;
+  const columns = COUNTERS[place];
   // Counting further than the longest lock needs would change nothing.
   await sql`
-    update accounts set failed_attempts = least(${failures}::bigint, 1000)::integer, locked_until = ${untilMs}
+    update accounts set ${sql(columns.failures)} = least(${failures}::bigint, 1000)::integer,
+      ${sql(columns.until)} = ${untilMs}
     where account_id = ${accountId}`;
   append('session.refused', {
     reason: factor,
+    place,
     failures,
     locked_until: untilMs === null ? null : new Date(untilMs).toISOString(),
   });
 }
 
 /**
- * Runs `effect` in a command once a typed code was found right, and uses the code up with it. A wrong code counts
- * towards the account's lock, as at the sign-in.
+ * Runs `effect` in a command once a code that was typed in a session was found right, and uses the code up with it. A
+ * wrong code counts towards the account's lock for sessions, which is like that of the sign-in.
  *
  * @throws ProblemError 429 `locked_out`
  */
@@ -113,16 +134,16 @@ export async function withCode<T>(
   effect: (context: CommandContext, code: RightCode) => Promise<T>,
 ): Promise<FactorVerdict<T>> {
   const verdict = await deps.commands.command<FactorVerdict<T>>(accountId, async (context) => {
-    const row = await readFactor(context);
+    const row = await readFactor(context, 'session');
     if (row === null) return { kind: 'wrong' };
     const locked = lockOf(row, context);
     if (locked !== null) return locked;
     const found = await findCode(deps.custody, context, row, code);
     if (typeof found === 'string') {
-      await countFailure(context, row.failed_attempts + 1, found);
+      await countFailure(context, row, found);
       return { kind: 'wrong' };
     }
-    await useCode(context, found);
+    await useCode(context, row, found);
     return { kind: 'right', value: await effect(context, found) };
   });
   if (verdict.kind === 'locked') throw lockedOut(verdict.untilMs, verdict.nowMs);

@@ -84,17 +84,17 @@ async function judge(
   context: CommandContext,
   { right, code, origin }: Attempt,
 ): Promise<FactorVerdict<SessionAnswer>> {
-  const row = await readFactor(context);
+  const row = await readFactor(context, 'sign_in');
   if (row === null) return { kind: 'wrong' };
   // Attempts that started before the lock did must not get past it by being many at once.
   const locked = lockOf(row, context);
   if (locked !== null) return locked;
   const found = await findCode(deps.custody, context, row, code);
   if (!right || typeof found === 'string') {
-    await countFailure(context, row.failed_attempts + 1, right && typeof found === 'string' ? found : 'password');
+    await countFailure(context, row, right && typeof found === 'string' ? found : 'password');
     return { kind: 'wrong' };
   }
-  await useCode(context, found);
+  await useCode(context, row, found);
   return { kind: 'right', value: await createSession(context, origin) };
 }
 

@@ -1,7 +1,5 @@
 import { confirmSession } from '../accounts/second-factor.ts';
 import { SESSION_LIFE_MS } from '../accounts/sessions.ts';
-import { countPurpose } from '../http/rate-limit.ts';
-import type { Rate } from '../rate-limit/classes.ts';
 import type { Fragment } from './html.ts';
 import type { FormState } from './parts/form-parts.ts';
 import { textField } from './parts/form-parts.ts';
@@ -10,8 +8,6 @@ import { ElsewhereFirst, type SignedInVisit, type Visit } from './visit.ts';
 
 /** How long a second factor counts as fresh for what must not happen in a browser that somebody left open. */
 export const FRESH_FACTOR_MS = 5 * 60_000;
-/** Attempts to sign in or up from one address: a person's mistakes, an office behind one address, and no more. */
-const ATTEMPTS_RATE: Rate = { perSecond: 0.5, burst: 30 };
 /** The field of a code within another form; see {@link factorField}. */
 export const FACTOR_FIELD = 'factor_code';
 
@@ -21,16 +17,6 @@ export function startSession(visit: Visit, token: string): void {
   deps.cookies.set(reply, 'session', token, SESSION_LIFE_MS / 1000);
   for (const name of ['visit', 'setup', 'challenge'] as const) deps.cookies.clear(reply, name);
   secret.value = token;
-}
-
-/**
- * Counts an attempt to sign in or up against its address, besides what every request costs: accounts have their locks,
- * this is against who tries one password on many of them.
- *
- * @throws ProblemError 429 `rate_limited`
- */
-export function countAttempt({ request, deps }: Visit): Promise<void> {
-  return countPurpose(request, deps, 'console sign-in', ATTEMPTS_RATE);
 }
 
 /** Has the browser forget its session. */

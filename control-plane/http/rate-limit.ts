@@ -2,12 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import { type BucketState, TokenBuckets } from '../rate-limit/buckets.ts';
-import { addressBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
+import { addressBucket, clientBucket, MANAGEMENT_RATE, type Rate } from '../rate-limit/classes.ts';
 import { type BucketOperation, performOn } from '../rate-limit/operations.ts';
 import { clientAddress } from './client-address.ts';
 import { bearerToken } from './credential.ts';
 import type { RouteDependencies } from './dependencies.ts';
-import { networkOf } from './network.ts';
 
 const CREDENTIAL = /^(?:ses|mak|gwt)_[A-Za-z0-9_-]{43}$/;
 /** The console has buckets of its own, and its assets others: a page brings several of them. */
@@ -25,7 +24,7 @@ interface Counted {
 }
 
 /** Probes are about one process, and must find it alive whatever else is away. */
-const PROBE_PREFIX = 'probe ';
+const PROBE = 'probe';
 
 const counts = new WeakMap<FastifyRequest, Counted>();
 
@@ -82,7 +81,7 @@ export async function countAgainstAddress(request: FastifyRequest, deps: RouteDe
 
 /**
  * Counts a request against a further bucket that its address has for `purpose`, and tells that one's state from here on
- * where it is empty. An IPv6 address counts as its network: whoever has one has them all.
+ * where it is empty.
  *
  * @throws ProblemError 429 `rate_limited`
  */
@@ -94,7 +93,7 @@ export async function countPurpose(
 ): Promise<void> {
   const counted = counts.get(request);
   if (counted === undefined) throw new Error('this request was not counted');
-  const key = `${purpose} ${networkOf(counted.client)}`;
+  const key = clientBucket(purpose, counted.client);
   const [taken] = await asked(deps, [{ kind: 'take', key, rate }]);
   const state = present(taken);
   if (state.allowed) return;
@@ -157,7 +156,7 @@ async function asked(
   { buckets }: RouteDependencies,
   operations: readonly BucketOperation[],
 ): Promise<(BucketState | null)[]> {
-  const probe = operations.some(({ key }) => key.startsWith(PROBE_PREFIX));
+  const probe = operations.some(({ key }) => key.startsWith(`${PROBE} `));
   const where = probe && !(buckets instanceof TokenBuckets) ? buckets.own : buckets;
   try {
     return await performOn(where, operations);
@@ -192,8 +191,8 @@ function isConsole({ url }: FastifyRequest): boolean {
  */
 function addressKey(request: FastifyRequest, address: string): string {
   const route = request.routeOptions?.url ?? request.url;
-  if (route === '/healthz' || route === '/readyz') return PROBE_PREFIX + address;
-  if (route.startsWith(`${CONSOLE_PREFIX}/assets/`)) return `assets ${address}`;
-  if (route.startsWith(CONSOLE_PREFIX) || route === '/') return `console ${address}`;
-  return route.startsWith('/admin/') ? `admin ${address}` : addressBucket(address);
+  if (route === '/healthz' || route === '/readyz') return clientBucket(PROBE, address);
+  if (route.startsWith(`${CONSOLE_PREFIX}/assets/`)) return clientBucket('assets', address);
+  if (route.startsWith(CONSOLE_PREFIX) || route === '/') return clientBucket('console', address);
+  return route.startsWith('/admin/') ? clientBucket('admin', address) : addressBucket(address);
 }

@@ -1,5 +1,5 @@
 import { ProblemError } from '../../core/errors.ts';
-import { WEBHOOK_ENDPOINTS_MAX, WEBHOOK_SECRET_OVERLAP_MS } from '../../core/limits.ts';
+import { DELIVERIES_WAITING_MAX, WEBHOOK_ENDPOINTS_MAX, WEBHOOK_SECRET_OVERLAP_MS } from '../../core/limits.ts';
 import { secretHash } from '../../core/secret-token.ts';
 import { newTypeId } from '../../core/type-id.ts';
 import type { Custody } from '../custody/custody.ts';
@@ -119,6 +119,7 @@ export async function deleteEndpoint(context: CommandContext, id: string): Promi
 export async function sendTest(context: CommandContext, id: string): Promise<string> {
   const { sql, accountId, now, nowMs } = context;
   assertActive(await readEndpoint(sql, accountId, id));
+  await refuseMore(context, id);
   const [eventId, deliveryId] = [newTypeId('evt', nowMs), newTypeId('dlv', nowMs)];
   const facts = { endpoint_id: id };
   const event = { account_id: accountId, event_id: eventId, type: TEST_EVENT, at: nowMs, facts };
@@ -137,6 +138,7 @@ export async function sendTest(context: CommandContext, id: string): Promise<str
 export async function replay(context: CommandContext, id: string, deliveryId: string): Promise<void> {
   const { sql, accountId, now } = context;
   assertActive(await readEndpoint(sql, accountId, id));
+  await refuseMore(context, id);
   const again = await sql`
     update notification_deliveries set state = 'pending', attempts = 0, next_at = ${now}, settled_at = null
     where account_id = ${accountId} and delivery_id = ${deliveryId} and target = ${id} and state <> 'pending'
@@ -150,6 +152,17 @@ export async function replay(context: CommandContext, id: string, deliveryId: st
 
 function assertActive({ status }: EndpointRecord): void {
   if (status !== 'active') throw new ProblemError('conflict', 'The webhook is disabled; enable it first.');
+}
+
+/** A person's hand adds no more to what waits than events do. */
+async function refuseMore({ sql, accountId }: CommandContext, id: string): Promise<void> {
+  const [row] = await sql<{ waiting: number }[]>`
+    select count(*) as waiting from (
+      select from notification_deliveries
+      where account_id = ${accountId} and target = ${id} and state = 'pending' limit ${DELIVERIES_WAITING_MAX}) x`;
+  if (Number(row?.waiting ?? 0) < DELIVERIES_WAITING_MAX) return;
+  const detail = `${DELIVERIES_WAITING_MAX} deliveries wait for this webhook already; try again once some were sent.`;
+  throw new ProblemError('conflict', detail);
 }
 
 /** A delivery to an endpoint as its log shows it. */

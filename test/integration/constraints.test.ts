@@ -78,6 +78,7 @@ const BROKEN: Record<string, readonly Row[]> = {
     { email: 'Ada@example.com' },
     { email: 'a' },
     { failed_attempts: -1 },
+    { session_failed_attempts: -1 },
   ],
   account_heads: [{ size: -1 }, { hash: SHORT }, { size: 2 }, { edge: HASH }, { size: 1, edge: Buffer.alloc(32, 8) }],
   sessions: [{ token_hash: SHORT }],

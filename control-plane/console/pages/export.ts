@@ -105,7 +105,11 @@ ${
     evidenceTabs(words, 'export'),
     problem === null ? null : notice('warn', problem),
     card(text.range, [form, progress]),
-    card(text.checkTitle, commandLine('check', 'mandate evidence verify FILE', words.shell), text.check),
+    card(
+      text.checkTitle,
+      commandLine('check', 'mandate evidence verify FILE --jwks jwks.json', words.shell),
+      text.check,
+    ),
   );
   return page('evidence', text.title, body, { status, scripts: ['export'] });
 }

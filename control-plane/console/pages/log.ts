@@ -134,7 +134,7 @@ function checkCard({ words }: SignedInVisit): Html {
   const text = words.evidence.log;
   const commands = [
     ['whole', text.checkWhole, 'mandate evidence verify'],
-    ['exported', text.checkExport, 'mandate evidence verify FILE'],
+    ['exported', text.checkExport, 'mandate evidence verify FILE --jwks jwks.json'],
     ['dossier', text.checkDossier, 'mandate dossier check FILE'],
     ['page', text.checkPage, 'mandate dossier page --out check.html'],
   ] as const;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ProblemError } from '../../../core/errors.ts';
 import { isTypeId } from '../../../core/type-id.ts';
+import { countAttempt } from '../../accounts/attempts.ts';
 import {
   addPasskey,
   beginPasskey,
@@ -12,7 +13,7 @@ import {
 } from '../../accounts/passkeys.ts';
 import { readForm } from '../form.ts';
 import { nextPath } from '../paths.ts';
-import { countAttempt, requireFreshFactor, startSession } from '../session.ts';
+import { requireFreshFactor, startSession } from '../session.ts';
 import { type Answer, type ConsoleDependencies, openPost, originOf, post, seeOther, type Visit } from '../visit.ts';
 
 /** A browser's answer has a public key or a signature, and little else. */

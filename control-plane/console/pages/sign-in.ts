@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ProblemError } from '../../../core/errors.ts';
+import { countAttempt } from '../../accounts/attempts.ts';
 import { emailInput, passwordInput } from '../../accounts/input.ts';
 import { confirmSession } from '../../accounts/second-factor.ts';
 import { revokeSession, revokeSessions } from '../../accounts/sessions.ts';
@@ -11,7 +12,7 @@ import { emptyForm, type FormState, form, submit, textField } from '../parts/for
 import { notice } from '../parts/page-parts.ts';
 import { passkeyForm } from '../parts/passkey-form.ts';
 import { CONFIRM_PATH, CONSOLE_PREFIX, LOGIN_PATH, nextPath } from '../paths.ts';
-import { countAttempt, endSession, startSession } from '../session.ts';
+import { endSession, startSession } from '../session.ts';
 import {
   type Answer,
   get,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ProblemError } from '../../../core/errors.ts';
+import { countAttempt } from '../../accounts/attempts.ts';
 import { passwordInput } from '../../accounts/input.ts';
 import { passwordWeakness } from '../../accounts/password.ts';
 import { confirmConsoleSignUp, pendingSignUp, SIGNUP_LIFE_MS, signUp } from '../../accounts/sign-up.ts';
@@ -9,7 +10,7 @@ import { setupCard } from '../parts/factor-setup.ts';
 import { emptyForm, type FormState, form, submit, textField } from '../parts/form-parts.ts';
 import { recoveryCodesPage } from '../parts/recovery-codes.ts';
 import { LOGIN_PATH } from '../paths.ts';
-import { countAttempt, startSession } from '../session.ts';
+import { startSession } from '../session.ts';
 import { type Answer, openGet, openPost, originOf, type PageAnswer, page, seeOther, type Visit } from '../visit.ts';
 import { addressField, codeField } from './sign-in.ts';
 

@@ -44,7 +44,9 @@ t.test('what is exported is verified offline with the keys alone, in both format
     const checked = await verify(file, '--jwks', jwks);
     t.equal(checked.code, 0, checked.stderr);
     t.match(checked.stdout, /signed by https:\/\/mandate\.example with a key you pinned/);
-    t.match((await verify(file)).stdout, /WHO SIGNED IT WAS NOT CHECKED/);
+    const unproven = await verify(file);
+    t.equal(unproven.code, 3, 'nothing failed, and who signed it is not proven');
+    t.match(unproven.stdout, /WHO SIGNED IT WAS NOT CHECKED/);
   }
   const json = await verify(path('c.ndjson'), '--jwks', jwks, '--json');
   t.match(JSON.parse(json.stdout), {
@@ -124,6 +126,9 @@ t.test('two exports of a log that only grew are consistent', async (t) => {
   const { code, stdout } = await verify(path('old'), path('new'), '--jwks', jwks);
   t.equal(code, 0);
   t.match(stdout, /Entries 4 to \d+ are in both and the same: nothing was rewritten/);
+  const unproven = await verify(path('old'), path('new'), '--json');
+  t.equal(unproven.code, 3, 'without the keys it is not proven');
+  t.match(JSON.parse(unproven.stdout), { intact: true, consistent: true, files: [{ signature: 'not_checked' }] });
 });
 
 t.test('a file that is there is left alone, and one that breaks off is not kept', async (t) => {

@@ -65,27 +65,57 @@ t.test('a code and a recovery code work once; neither is needed twice by anybody
   t.notMatch(rows.map(({ text }) => text).join(), recovery.replaceAll('-', ''));
 });
 
-t.test('who tries codes is locked out, at the sign-in and at the confirmation, in one count', async (t) => {
+t.test('who tries codes is locked out, at the sign-in and in a session', async (t) => {
   const fixture = await consoleFixture(t);
   const person = await fixture.person();
   await fixture.advance(600);
-  const { browser } = person;
-  await browser.get('/console/confirm');
-  for (let i = 0; i < 3; i++) {
-    t.equal((await browser.post('/console/confirm', { code: '000000' })).status, 422);
-  }
-  for (let i = 0; i < 2; i++) {
-    t.equal((await logIn(fixture, person, '000000')).answer.status, 422);
-  }
+  for (let i = 0; i < 5; i++) t.equal((await logIn(fixture, person, '000000')).answer.status, 422);
   const right = await fixture.codeOf(person.secret);
   const { answer } = await logIn(fixture, person, right);
   t.equal(answer.status, 429, 'even with both factors right');
   t.match(answer.headers['retry-after'], /^\d+$/);
   t.match(answer.text, /Wait \d+ seconds/);
-  t.equal((await browser.post('/console/confirm', { code: right })).status, 429);
+  const { browser } = person;
+  await browser.get('/console/confirm');
+  for (let i = 0; i < 5; i++) {
+    t.equal((await browser.post('/console/confirm', { code: '000000' })).status, 422);
+  }
+  t.equal((await browser.post('/console/confirm', { code: right })).status, 429, 'so is a code in the session');
   const nobody = { ...person, email: 'nobody@example.com' };
   for (let i = 0; i < 5; i++) t.equal((await logIn(fixture, nobody, '000000')).answer.status, 422);
   t.equal((await logIn(fixture, nobody, '000000')).answer.status, 429, 'an address without an account locks as well');
+});
+
+t.test('who knows only an address keeps nobody who is signed in from confirming', async (t) => {
+  const fixture = await consoleFixture(t);
+  const person = await fixture.person();
+  const { browser } = person;
+  await fixture.advance(600);
+  for (let i = 0; i < 5; i++) await logIn(fixture, person, '000000', 'another sentence');
+  await browser.get('/console/confirm');
+  const confirmed = await browser.post('/console/confirm', { code: await fixture.codeOf(person.secret) });
+  t.equal(confirmed.status, 303);
+  await fixture.advance(20);
+  t.equal((await logIn(fixture, person, '000000')).answer.status, 429, 'which opens no lock of the sign-in');
+  await browser.get('/console/account');
+  const next = 'another unlikely sentence';
+  const changed = await browser.post('/console/account/password', { present: CONSOLE_PASSWORD, password: next });
+  t.equal(changed.status, 303, 'nor from changing the password');
+});
+
+t.test('codes that failed in a session lock no sign-in, and a sign-in opens no lock of theirs', async (t) => {
+  const fixture = await consoleFixture(t);
+  const person = await fixture.person();
+  const { browser } = person;
+  await fixture.advance(600);
+  await browser.get('/console/confirm');
+  for (let i = 0; i < 5; i++) await browser.post('/console/confirm', { code: '000000' });
+  t.equal((await logIn(fixture, person, await fixture.codeOf(person.secret))).answer.status, 303);
+  const later = await fixture.codeOf(person.secret, 1);
+  t.equal((await browser.post('/console/confirm', { code: later })).status, 429);
+  await fixture.advance(30);
+  t.equal((await browser.post('/console/confirm', { code: '000000' })).status, 422);
+  t.equal((await browser.post('/console/confirm', { code: later })).status, 429, 'each further failure locks again');
 });
 
 t.test('signing out ends the session at once, everywhere ends all', async (t) => {

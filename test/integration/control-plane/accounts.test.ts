@@ -289,3 +289,19 @@ t.test('no table holds a token, a second factor or a password in clear', async (
   }
   t.notOk(JSON.stringify(fixture.errors).includes(token));
 });
+
+t.test('attempts to sign in and up are counted by address, over all accounts', async (t) => {
+  const fixture = await adminFixture(t);
+  const attempt = (i: number) => logIn(fixture, `nobody-${i}@example.com`, { totp_code: '000000' });
+  const begin = (i: number) =>
+    fixture.send('POST', '/admin/signup', null, { email: `new-${i}@example.com`, password: PASSWORD });
+  const answers = await Promise.all(Array.from({ length: 45 }, (_, i) => (i % 2 === 0 ? attempt(i) : begin(i))));
+  const refused = answers.filter(({ status }) => status === 429);
+  t.ok(refused.length > 5 && refused.length <= 15, `${refused.length} were refused`);
+  for (const answer of refused) t.same(problem(answer), [429, 'rate_limited']);
+  const there = await fixture.app.inject({
+    ...{ method: 'POST', url: '/admin/login', remoteAddress: '203.0.113.9' },
+    payload: { email: 'nobody@example.com', password: PASSWORD, totp_code: '000000' },
+  });
+  t.equal(there.statusCode, 401, 'another address has its own');
+});

@@ -203,6 +203,23 @@ t.test('an address is believed from a proxy that proves itself, and from nobody 
   t.equal(await from('no address', INTERNAL_SECRET), 429, 'what is no address is not believed');
 });
 
+t.test('an IPv6 client counts by its /64, on every way in', async (t) => {
+  const fixture = await withProbes(t, { managementRate: { perSecond: 0.001, burst: 2 } });
+  const ask = async (url: string, remoteAddress: string) => {
+    const headers = { host: 'mandate.example' };
+    return (await fixture.app.inject({ method: 'GET', url, remoteAddress, headers })).statusCode;
+  };
+  for (const url of ['/api/v1/denial-codes', '/admin/keys', '/console/login', '/console/assets/none.css', '/healthz']) {
+    const first = [await ask(url, '2001:db8::1'), await ask(url, '2001:db8::2')];
+    t.notOk(first.includes(429), url);
+    t.equal(await ask(url, '2001:db8:0:0:ffff::3'), 429, url);
+    t.not(await ask(url, '2001:db8:0:1::1'), 429, `${url}: the next network has its own`);
+    t.notOk([await ask(url, '::ffff:203.0.113.7'), await ask(url, '203.0.113.7')].includes(429), url);
+    t.equal(await ask(url, '203.0.113.7'), 429, `${url}: a mapped IPv4 address is that address`);
+    t.not(await ask(url, '::ffff:203.0.113.8'), 429, url);
+  }
+});
+
 t.test('through the proxy each client has its own bucket, and keys work', async (t) => {
   const fixture = await withProbes(t, { managementRate: { perSecond: 0.001, burst: 6 } });
   const { port, get } = await listening(t, fixture);

@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import t from 'tap';
+import { DELIVERIES_WAITING_MAX } from '../../../core/limits.ts';
 import { at, textAt } from '../control-plane/admin-fixture.ts';
 import { fieldsOf, MANDATE, problemOf } from '../control-plane/noun-fixture.ts';
 import { notifyFixture, runAll } from './notify-fixture.ts';
@@ -285,6 +286,33 @@ t.test('a slow receiver does not keep the others waiting, and has few messages a
   const dispatcher = fixture.dispatcher();
   while (quick.seen.length < 6) await dispatcher.round();
   t.ok(slow.seen.length <= 2, `${slow.seen.length} at a time`);
+});
+
+t.test('where too many deliveries wait for a webhook, no test and no replay is added', async (t) => {
+  const fixture = await notifyFixture(t);
+  const { id } = await fixture.webhook('http://127.0.0.1:9/');
+  const { accountId } = fixture.person;
+  const tested = await fixture.as('POST', `/admin/webhooks/${id}/test`);
+  const delivery = textAt(tested, 'delivery_id');
+  await fixture.sql`
+    update notification_deliveries set state = 'delivered', settled_at = db_clock() where delivery_id = ${delivery}`;
+  const fill = (from: number, to: number) => fixture.sql`
+    with made as (
+      insert into notification_events (account_id, event_id, type, at, facts, payload, spread_at)
+      select ${accountId}, 'evt_' || lpad(n::text, 26, '0'), 'webhook.test', db_clock(), '{}', '{}', db_clock()
+      from generate_series(${from}::integer, ${to}::integer) n returning event_id)
+    insert into notification_deliveries (account_id, delivery_id, event_id, channel, target, state, next_at, created_at)
+    select ${accountId}, 'dlv_' || substr(event_id, 5), event_id, 'webhook', ${id}, 'pending', db_clock(), db_clock()
+    from made`;
+  await fill(1, DELIVERIES_WAITING_MAX - 1);
+  t.equal((await fixture.as('POST', `/admin/webhooks/${id}/test`)).status, 202, 'the last one that may wait');
+  const entries = (await fixture.chain()).length;
+  for (const path of ['test', `deliveries/${delivery}/replay`]) {
+    const refused = await fixture.as('POST', `/admin/webhooks/${id}/${path}`);
+    t.same(problemOf(refused), [409, 'conflict'], path);
+    t.match(textAt(refused, 'detail'), /10000 deliveries wait/);
+  }
+  t.equal((await fixture.chain()).length, entries, 'and no evidence says otherwise');
 });
 
 t.test('an account has a bounded number of webhooks', async (t) => {

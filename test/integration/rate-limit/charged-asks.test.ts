@@ -161,6 +161,14 @@ t.test('a malformed request is charged to its credential where that was used, el
   t.match(await answer({ charges: none }), { charges: [{ rate: [20, 18, 1] }] });
 });
 
+t.test('who sends malformed requests from all over an IPv6 network has one bucket', async (t) => {
+  const { answer } = await charging(t);
+  const from = (address: string) => answer({ charges: [{ token_hash: null, address }] });
+  t.match(await from('2001:db8::1'), { charges: [{ rate: [20, 19, 1] }] });
+  t.match(await from('2001:db8::ffff:2'), { charges: [{ rate: [20, 18, 1] }] });
+  t.match(await from('2001:db8:0:1::1'), { charges: [{ rate: [20, 19, 1] }] });
+});
+
 t.test('while the store is away nothing is decided, and no state is told', async (t) => {
   const { answer, fixture, store } = await charging(t);
   store.away = true;

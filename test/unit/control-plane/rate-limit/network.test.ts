@@ -1,5 +1,5 @@
 import t from 'tap';
-import { networkOf } from '../../../../control-plane/http/network.ts';
+import { networkOf } from '../../../../control-plane/rate-limit/network.ts';
 
 t.test('an IPv4 address counts for itself, in whatever form it comes', async (t) => {
   t.equal(networkOf('203.0.113.9'), '203.0.113.9');
