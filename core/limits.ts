@@ -98,6 +98,10 @@ export const BATCH_OTHERS_MAX = 1_024;
 export const BATCHES_AT_ONCE = 2;
 /** Asks that must wait (and half as many as are in flight) before a further message starts: small ones gain nothing. */
 export const BATCH_AHEAD_MIN = 24;
+/** Connections of a worker to the control plane for what is passed on: each page that is kept up to date holds one. */
+export const PASS_THROUGH_CONNECTIONS_MAX = 2_048;
+/** The largest form of the console: a pasted document of 1 MiB, whose punctuation a form writes in three characters. */
+export const CONSOLE_FORM_MAX_BYTES = 3 * 1024 * 1024;
 /** A further message may start when the one in flight is this old, so that one stuck account stops no others. */
 export const BATCH_STALLED_MS = 20;
 /** Messages in flight to one control plane at most. */

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import httpProxy from '@fastify/http-proxy';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ProblemError, problemDocument } from '../core/errors.ts';
+import { CONSOLE_FORM_MAX_BYTES, PASS_THROUGH_CONNECTIONS_MAX } from '../core/limits.ts';
 import { type ChargeAnswer, INTERNAL_SECRET_HEADER } from '../core/wire.ts';
 import { newRequestId } from './http/answers.ts';
 
@@ -25,7 +26,7 @@ export interface PassThroughOptions {
 
 // Its default is to take any certificate: passwords and the proxies' secret would go to whoever answers. As an object,
 // because the library's types do not know this option of its own.
-const VERIFIED: object = { tls: { rejectUnauthorized: true } };
+const CLIENT: object = { tls: { rejectUnauthorized: true }, connections: PASS_THROUGH_CONNECTIONS_MAX };
 
 /** Everything but the gateway path: health, and `/api`, `/.well-known` and the console passed to the control plane. */
 export async function passThrough(options: PassThroughOptions): Promise<FastifyInstance> {
@@ -64,7 +65,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
       upstream: options.controlUrl,
       prefix,
       rewritePrefix: prefix,
-      undici: VERIFIED,
+      undici: CLIENT,
       replyOptions: {
         // Otherwise a GET that is answered 503 is repeated ten times at once, and counted as often.
         retryDelay: () => null,
@@ -115,9 +116,10 @@ function refuseAmbiguous({ raw }: FastifyRequest): void {
 }
 
 /** By what is announced: a body is not read here, it is passed on as it comes. */
-function refuseLarge({ headers }: FastifyRequest): void {
-  if (Number(headers['content-length'] ?? '0') <= BODY_MAX_BYTES) return;
-  throw new ProblemError('payload_too_large', `The body may have at most ${BODY_MAX_BYTES} bytes.`);
+function refuseLarge({ headers, url }: FastifyRequest): void {
+  const maxBytes = url.startsWith(`${CONSOLE_PREFIX}/`) ? CONSOLE_FORM_MAX_BYTES : BODY_MAX_BYTES;
+  if (Number(headers['content-length'] ?? '0') <= maxBytes) return;
+  throw new ProblemError('payload_too_large', `The body may have at most ${maxBytes} bytes.`);
 }
 
 /** Answers what is answered here; it costs its sender one request, as everything does. */

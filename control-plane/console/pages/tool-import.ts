@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { scopeCovers } from '../../../core/action.ts';
 import { fieldProblems } from '../../../core/body-value.ts';
 import { ProblemError } from '../../../core/errors.ts';
+import { CONSOLE_FORM_MAX_BYTES } from '../../../core/limits.ts';
 import type { SuggestionMandate } from '../../../core/mapping-suggestion.ts';
 import { OpenApiProblem, parseOpenApiText } from '../../../core/openapi-text.ts';
 import { type OpenApiReading, type OpenApiTool, readOpenApi, serverPath } from '../../../core/openapi-tools.ts';
@@ -23,8 +24,6 @@ import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 const DOCUMENT_MAX_CHARACTERS = 1024 * 1024;
 /** YAML takes its parser a thousand times as long as JSON, and quadratically longer with many keys. */
 const YAML_MAX_CHARACTERS = 32 * 1024;
-/** A form writes most of JSON's punctuation in three characters; a document of two-byte letters is not shorter. */
-const FORM_MAX_BYTES = 3 * DOCUMENT_MAX_CHARACTERS;
 /** A document that is shown again after a refusal; a larger one is pasted again, so that pages stay small. */
 const SHOWN_AGAIN_MAX_CHARACTERS = 64 * 1024;
 /** Operations of one page: with their mappings it stays below 100 kB. */
@@ -34,7 +33,7 @@ const SKIPPED_SHOWN = 20;
 /** Many tools at once, from an OpenAPI document. */
 export const toolImportPages = [
   get('/gateways/:id/tools/import', async (visit) => documentPage(visit, await gatewayOf(visit), emptyForm())),
-  post('/gateways/:id/tools/import', read, { bodyLimitBytes: FORM_MAX_BYTES }),
+  post('/gateways/:id/tools/import', read, { bodyLimitBytes: CONSOLE_FORM_MAX_BYTES }),
   post('/gateways/:id/tools/import/apply', apply),
 ];
 

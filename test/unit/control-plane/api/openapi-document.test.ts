@@ -71,7 +71,7 @@ t.test(
       });
     };
     const deps = {
-      ...{ buckets: new TokenBuckets(), issuer: 'https://mandate.example', logError: () => {} },
+      ...{ buckets: new TokenBuckets(), commands: {}, issuer: 'https://mandate.example', logError: () => {} },
       booking: { sandboxAccountId: 'acc_sandbox' },
     } as unknown as RouteDependencies;
     const app = await buildServer(deps, [listen, ...allRoutes({ jwks: () => ({ keys: [] }) })]);
