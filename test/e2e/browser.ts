@@ -19,7 +19,7 @@ export const NO_BROWSER: string | false =
   CHROMIUM === undefined && 'no Chromium: set MANDATE_TEST_CHROMIUM to one that can be started';
 
 /** Pictures are kept where this names a directory; nowhere otherwise. */
-const SHOTS = process.env['MANDATE_TEST_SHOTS'];
+const SHOTS = process.env['MANDATE_TEST_SHOTS'] || undefined;
 
 export const PHONE = { width: 360, height: 740 } as const;
 export const DESK = { width: 1280, height: 800 } as const;

@@ -110,7 +110,7 @@ async function beginning(
 ): Promise<Story> {
   const target = await startPaymentsApi({ port: 0, apiKey: CREDENTIAL });
   t.teardown(() => target.close());
-  const page = await (await newVisitor(given.browser, { scripts: given.scripts })).newPage();
+  const page = await (await newVisitor(given.browser, { scripts: given.scripts, dark: !given.scripts })).newPage();
   const errors: string[] = [];
   const story = { ...given, t, target, page, errors, email: `anna-${given.scripts}@example.com` };
   watch(story, page);
@@ -276,7 +276,7 @@ async function escalated(story: Story, agent: Agent): Promise<string> {
 /** On another device, signed in with a recovery code: the authenticator's next code is for the yes itself. */
 async function approveOnPhone(story: Story, authenticator: Authenticator, recoveryCode: string): Promise<void> {
   const { t, browser, scripts, url, email } = story;
-  const visitor = await newVisitor(browser, { scripts, size: SMALL_PHONE });
+  const visitor = await newVisitor(browser, { scripts, dark: !scripts, size: SMALL_PHONE });
   const phone = await visitor.newPage();
   watch(story, phone);
   const look = async (name: string) => {

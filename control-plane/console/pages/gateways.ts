@@ -189,8 +189,9 @@ async function newPage(visit: SignedInVisit, state: FormState, status = 200): Pr
   return page('gateways', text.createTitle, column(above, framed), { status });
 }
 
-function targetField({ words }: SignedInVisit, state: FormState): Html {
-  const { target: label, targetHint: hint } = words.gateways;
+function targetField({ words, deps }: SignedInVisit, state: FormState): Html {
+  const { target: label, targetHint, targetHintPublic } = words.gateways;
+  const hint = deps.allowPrivateTargets ? targetHint : `${targetHint} ${targetHintPublic}`;
   const more = { placeholder: 'https://api.example.com/v1', required: true, code: true, maxlength: 2_048 };
   return textField(state, 'target_url', { label, hint, ...more });
 }
