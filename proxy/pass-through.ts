@@ -38,7 +38,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
   };
   const app = Fastify({
     logger: false,
-    bodyLimit: BODY_MAX_BYTES,
+    bodyLimit: CONSOLE_FORM_MAX_BYTES,
     genReqId: newRequestId,
     frameworkErrors: (error, request, reply) => {
       answerAlone(request as FastifyRequest, reply as FastifyReply, problemOf(error));
