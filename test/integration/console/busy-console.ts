@@ -49,7 +49,8 @@ export async function busyAccount(
   };
   await send('PUT', `/admin/gateways/${instanceId}/tools`, token, { name: 'http.post:/payments', mapping });
   const [tool] = await sql<{ tool_id: string; version: number; state: string }[]>`
-    select tool_id, version, state from tools where account_id = ${accountId} and key = 'http.post:/payments'`;
+    select tool_id, version, state from tools
+    where account_id = ${accountId} and instance_id = ${instanceId} and key = 'http.post:/payments'`;
   if (tool?.state !== 'mapped') throw new Error('the tool is not mapped');
   const account = { ...unmapped, toolId: tool.tool_id };
   const asked = (options: AskOptions = {}) => ask(lanes, account, { toolVersion: tool.version, ...options });
