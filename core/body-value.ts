@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type FieldProblem, ProblemError } from './errors.ts';
+import { bareObject } from './jcs.ts';
 import type { JsonNode } from './json.ts';
 
 /** A JSON number as its source text: amounts are read from their digits, never through a double. */
@@ -14,12 +15,12 @@ export class DecimalText {
 /** A JSON body whose numbers kept their digits. */
 export type BodyValue = null | boolean | string | DecimalText | BodyValue[] | { [name: string]: BodyValue };
 
-/** A parsed body as plain values; names become own properties of objects without a prototype. */
+/** A parsed body as plain values; names become own properties of objects that inherit nothing that has a name. */
 export function bodyValue(node: JsonNode): BodyValue {
   if (node === null || typeof node === 'boolean' || typeof node === 'string') return node;
   if (Array.isArray(node)) return node.map(bodyValue);
   if (node instanceof Map) {
-    const object: { [name: string]: BodyValue } = Object.create(null);
+    const object = bareObject<BodyValue>();
     for (const [name, value] of node) object[name] = bodyValue(value);
     return object;
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { contextDigestField, typeIdField } from './body-fields.ts';
-import type { JsonValue } from './jcs.ts';
+import { bareObject, type JsonValue } from './jcs.ts';
 import { isJsonObject, type JsonNode, JsonSyntaxProblem, parseStrictJson } from './json.ts';
 import {
   DOSSIER_ENTRIES_MAX,
@@ -165,8 +165,8 @@ export function plainValue(node: JsonNode): JsonValue {
   if (node === null || typeof node === 'boolean' || typeof node === 'string') return node;
   if (Array.isArray(node)) return node.map(plainValue);
   if (!isJsonObject(node)) return Number((node as { readonly text: string }).text);
-  // Without a prototype, so that `__proto__` is a name like any other.
-  const object: { [name: string]: JsonValue } = Object.create(null);
+  // So that `__proto__` is a name like any other.
+  const object = bareObject<JsonValue>();
   for (const [name, value] of node) object[name] = plainValue(value);
   return object;
 }

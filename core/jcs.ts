@@ -23,6 +23,14 @@ export class JcsProblem extends TypeError {
   }
 }
 
+// Without any prototype an object cannot be compared with a number, and zod compares the `length` of whatever it gets.
+const BARE: object = Object.freeze(Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN }));
+
+/** An empty object for names that others chose: it inherits no member that a name could meet. */
+export function bareObject<T>(): { [name: string]: T } {
+  return Object.create(BARE) as { [name: string]: T };
+}
+
 /**
  * The canonical text of a JSON value: members sorted by UTF-16 code units, no white space, ECMAScript numbers.
  *
@@ -72,7 +80,7 @@ function arrayText(items: readonly JsonValue[], depth: number): string {
 
 function objectText(value: { readonly [name: string]: JsonValue }, depth: number): string {
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) {
+  if (prototype !== Object.prototype && prototype !== null && prototype !== BARE) {
     throw new JcsProblem('not_json', 'An object is not plain data.');
   }
   let text = '{';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Action } from './action.ts';
 import { actionTypeField, counterpartyField, currencyField } from './body-fields.ts';
 import { type BodyValue, bodyValue, decimalText, fieldProblems, invalidFields } from './body-value.ts';
+import { bareObject } from './jcs.ts';
 import { isJsonObject, type JsonNode, type JsonObject } from './json.ts';
 import { minorUnits } from './money.ts';
 
@@ -50,7 +51,7 @@ export function readVerifyRequest(node: JsonNode): VerifyRequest {
 
 /** The body without its presentation, whose members are read elsewhere. */
 function shallow(node: JsonObject): { [name: string]: BodyValue } {
-  const body: { [name: string]: BodyValue } = Object.create(null);
+  const body = bareObject<BodyValue>();
   for (const [name, value] of node) body[name] = name === 'presentation' ? null : bodyValue(value);
   return body;
 }
