@@ -155,8 +155,12 @@ export const CLIENT_KEEP_ALIVE_MS = 65_000;
 export const AGENT_STALL_MS = 120_000;
 /** Bytes of refused or unread bodies that are read and forgotten, so that their sender sees the answer. */
 export const DISCARDED_BODY_MAX_BYTES = 16 * 1024 * 1024;
-/** Bytes of request bodies that one worker holds in memory; beyond it requests are refused with 503. */
+/** Bytes of request bodies that one worker holds in memory, and of one token: room for others stays. */
 export const BUFFERED_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+export const BUFFERED_BODIES_PER_TOKEN_MAX_BYTES = 16 * 1024 * 1024;
+/** What is read for a token that nobody vouched for yet; payments are smaller, and have memory of their own. */
+export const SMALL_BODY_MAX_BYTES = 16 * 1024;
+export const BUFFERED_SMALL_BODIES_MAX_BYTES = 16 * 1024 * 1024;
 /** The longest `Prefer: wait` (contract §7), in seconds. */
 export const PREFER_WAIT_MAX_SECONDS = 600;
 /** Messages of a control plane, in bytes. */

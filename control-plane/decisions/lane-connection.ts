@@ -100,7 +100,7 @@ export class LaneConnection {
     return this.#settled(generation, sent);
   }
 
-  /** All results, or the first failure; a connection that was lost meanwhile is that failure, whatever it looks like. */
+  /** All results, or the first failure; a connection that was lost meanwhile is that failure. */
   async #settled(generation: number, sent: Promise<unknown>[]): Promise<unknown[]> {
     try {
       return await settled(sent);
