@@ -337,3 +337,10 @@ export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
 export const EXPORT_PAGE_ENTRIES = 256;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;
+/** How long one question to a name server waits for its answer, in milliseconds, and how often it is asked. */
+export const NAME_TIMEOUT_MS = 1_500;
+export const NAME_TRIES = 2;
+/** How long IPv6 addresses are waited for once those of IPv4 are there (RFC 8305 §3), in milliseconds. */
+export const NAME_ADDRESSES_WAIT_MS = 50;
+/** Names that one process resolves at once: each is a socket and a few kilobytes. */
+export const NAMES_AT_ONCE_MAX = 512;
