@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AgentKeys } from '../../core/agent-keys.ts';
 import { ProblemError } from '../../core/errors.ts';
-import { canonicalize } from '../../core/jcs.ts';
 import { IN_FLIGHT_MAX, VERIFY_BODY_MAX_BYTES } from '../../core/limits.ts';
 import { type Presentation, parsePresentation, verifyPresentation } from '../../core/presentation.ts';
 import { parseBody } from '../../core/request-body.ts';
@@ -50,6 +49,7 @@ function ignore(): void {}
 export class Verifier {
   readonly #deps: VerifierDependencies;
   readonly #keys = new AgentKeys();
+  readonly #signerOf = (method: string) => this.#keys.signerOf(method);
   readonly #newKeys: NewKeys;
   #inFlight = 0;
 
@@ -93,7 +93,7 @@ export class Verifier {
   }
 
   async #askOf(request: IncomingMessage, opened: Opened, bytes: Buffer, asked: VerifyRequest): Promise<VerifyAsk> {
-    const parsed = parsePresentation(asked.presentation);
+    const parsed = parsePresentation(asked.presentation, this.#signerOf);
     const { type, amount_minor, currency, counterparty } = asked.action;
     if (currency === null) throw new Error('an action that was read has a currency');
     return {
@@ -173,6 +173,6 @@ function presented(presentation: Presentation): NonNullable<VerifyAsk['presentat
     issued_at_ms,
     expires_at_ms,
     signer,
-    document: canonicalize(document),
+    document,
   };
 }
