@@ -4,7 +4,6 @@ import { sameHash, secretHash } from '../../core/secret-token.ts';
 import {
   type BatchAnswer,
   type BatchRequest,
-  batchRequest,
   type ChargeAnswer,
   type DecisionAnswer,
   type DecisionAsk,
@@ -24,6 +23,7 @@ import { addressBucket, MANAGEMENT_RATE } from '../rate-limit/classes.ts';
 import type { Buckets } from '../rate-limit/operations.ts';
 import type { DecisionMetrics } from './account-facts.ts';
 import { type DecidedVerification, type Problem, problem } from './ask.ts';
+import { readBatchRequest } from './batch-request.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
 import type { Charged } from './items.ts';
 import type { Lanes } from './lanes.ts';
@@ -148,12 +148,13 @@ function send(response: ServerResponse, status: number, body: string): void {
 
 async function answerBatch(options: InternalServerOptions, message: unknown, response: ServerResponse): Promise<void> {
   const arrivedMs = performance.now();
-  const parsed = batchRequest.safeParse(message);
-  if (!parsed.success) {
-    options.logError(parsed.error, 'a batch that does not parse');
+  let batch: BatchRequest;
+  try {
+    batch = readBatchRequest(message);
+  } catch (error) {
+    options.logError(error, 'a batch that does not parse');
     return send(response, 400, '{}');
   }
-  const batch = parsed.data;
   await findRoutes(options, batch);
   const { buckets } = options;
   const answer =

@@ -87,12 +87,12 @@ export class Verifier {
     }
     const bytes = await readBytes(request, response, opened.head);
     const asked = readVerifyRequest(jsonOf(opened.head, bytes));
-    const answer = await this.#ask(await this.#askOf(request, opened, bytes, asked));
+    const answer = await this.#ask(this.#askOf(request, opened, bytes, asked));
     if (answer.answer === 'result') sendResult(response, answer, requestId);
     else sendUndecided(response, answer, requestId);
   }
 
-  async #askOf(request: IncomingMessage, opened: Opened, bytes: Buffer, asked: VerifyRequest): Promise<VerifyAsk> {
+  #askOf(request: IncomingMessage, opened: Opened, bytes: Buffer, asked: VerifyRequest): VerifyAsk {
     const parsed = parsePresentation(asked.presentation, this.#signerOf);
     const { type, amount_minor, currency, counterparty } = asked.action;
     if (currency === null) throw new Error('an action that was read has a currency');
@@ -100,7 +100,7 @@ export class Verifier {
       path: 'verify',
       token_hash: opened.tokenHash,
       address: addressOf(request),
-      problem: parsed.problem ?? (await this.#signatureProblem(parsed)),
+      problem: parsed.problem ?? this.#signatureProblem(parsed),
       presentation: parsed.problem === null ? presented(parsed) : null,
       action: { type, amount_minor, currency, counterparty: counterparty ?? null },
       request_digest: hash('sha256', bytes, 'hex'),
@@ -110,13 +110,13 @@ export class Verifier {
     };
   }
 
-  async #signatureProblem(presentation: Presentation): Promise<string | null> {
+  #signatureProblem(presentation: Presentation): string | null {
     if (!this.#keys.knows(presentation.signer) && !this.#newKeys.take(performance.now())) {
       const detail = 'Too many agents are new here at once; ask again.';
       throw new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
     }
     try {
-      return await verifyPresentation(presentation, this.#keys);
+      return verifyPresentation(presentation, this.#keys);
     } catch (error) {
       throw new ControlPlaneAway(`a signature could not be verified: ${String(error)}`, false);
     }
