@@ -14,8 +14,8 @@ const DENIALS: ReadonlySet<unknown> = new Set(DENIAL_CODES.map(([code]) => code)
 /**
  * Reads the control plane's answer to one batch: exactly what `batchAnswer` accepts, or throws as it does.
  *
- * Almost every answer is an allow for a known target, a decided verification or a deny. Those are checked here by hand, at a tenth of the cost;
- * everything else, and whatever is wrong with them, is left to the schema.
+ * Almost every answer is an allow for a known target, a decided verification or a deny. Those are checked here by hand,
+ * at a tenth of the cost; everything else, and whatever is wrong with them, is left to the schema.
  */
 export function readBatchAnswer(text: string): BatchAnswer {
   const value: unknown = JSON.parse(text);
