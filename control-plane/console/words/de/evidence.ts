@@ -48,8 +48,10 @@ export const evidence: Words['evidence'] = {
   emptyAction: 'Zu den Gateways',
   noneTitle: 'Keine Entscheidung passt',
   noneText: 'Lassen Sie eine Bedingung weg, oder sehen Sie in eine andere Zeit.',
-  moreTitle: 'Keine in diesem Teil',
-  moreText: 'Dieser Teil der Nachweise enthält keine, die passt. Die Suche geht darunter weiter.',
+  noneYet: 'Bisher passt keine',
+  noMoreYet: 'Bisher passt keine weitere',
+  searchedBack: 'Gesucht wurde zurück bis',
+  searchOn: 'Weitersuchen',
   problems: {
     receipt: 'Eine Quittung beginnt mit rcp_ und hat 30 Zeichen.',
     agent: 'Ein Agent ist ein did:key, etwa did:key:z6Mk….',

@@ -42,8 +42,10 @@ export const evidence = {
   emptyAction: 'To the gateways',
   noneTitle: 'No decision matches',
   noneText: 'Take away a condition, or look at another time.',
-  moreTitle: 'None in this part',
-  moreText: 'This part of the evidence holds none that match. The search goes on below it.',
+  noneYet: 'No match so far',
+  noMoreYet: 'No further match so far',
+  searchedBack: 'Searched back to',
+  searchOn: 'Search on',
   problems: {
     receipt: 'A receipt begins with rcp_ and has 30 characters.',
     agent: 'An agent is a did:key, such as did:key:z6Mk….',
