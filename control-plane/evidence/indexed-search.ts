@@ -2,10 +2,10 @@ import type { DecisionFilter } from '../../core/decision-search.ts';
 import type { Sql } from '../db/client.ts';
 
 /** Entries of the index that one look goes through: few first, since the newest ones often suffice. */
-const LOOKS = [1_000, 10_000, 50_000, 50_000, 50_000];
+const LOOKS = [1_000, 10_000, 40_000, 40_000, 40_000, 40_000];
 export type Looks = readonly number[];
 /** No further look is begun after so long: a page says how far it came rather than let a person wait. */
-const LOOKS_MAX_MS = 25;
+const LOOKS_MAX_MS = 30;
 /** What a list of one value costs: each of its entries may lie on a page of its own, which holds so many entries. */
 const ENTRIES_PER_PAGE = 25;
 /** Matches of a range of amounts that are worth being fetched and put in order. */

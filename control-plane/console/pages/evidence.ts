@@ -1,7 +1,7 @@
 import { DENIAL_CODES } from '../../../core/denial-codes.ts';
 import type { Sql } from '../../db/client.ts';
 import { searchDecisions, timeAt } from '../../evidence/search.ts';
-import { type Fragment, type Html, html } from '../html.ts';
+import { attributes, type Fragment, type Html, html } from '../html.ts';
 import { readNames } from '../names.ts';
 import { decisionTable, shownDecision } from '../parts/decision-parts.ts';
 import { EVIDENCE_PATH, evidenceTabs } from '../parts/evidence-parts.ts';
@@ -31,22 +31,26 @@ async function search(visit: SignedInVisit): Promise<Answer> {
     return page('evidence', text.title, body, { status: 422 });
   }
   const { filter, before } = asked;
-  const found = await searchDecisions(deps.sql, session.accountId, filter, { before, limit: DECISIONS_SHOWN });
-  const shown = found.decisions.map(shownDecision);
+  const { decisions, nextBefore } = await searchDecisions(deps.sql, session.accountId, filter, {
+    before,
+    limit: DECISIONS_SHOWN,
+  });
+  const shown = decisions.map(shownDecision);
   const names = await readNames(
     deps.sql,
     session.accountId,
     shown.map(({ mandateId }) => mandateId),
   );
-  const on = found.nextBefore === null ? null : pathOf(asked.state, String(found.nextBefore));
-  const stopped = on === null || shown.length === DECISIONS_SHOWN ? null : { on, before: found.nextBefore };
+  const on = nextBefore === null ? null : pathOf(asked.state, String(nextBefore));
+  const stopped = on === null || shown.length === DECISIONS_SHOWN ? null : { on, before: nextBefore };
   const list: Fragment[] = [
     shown.length > 0 ? decisionTable(visit, shown, names) : stopped === null ? nothing(visit, asked) : null,
     stopped === null ? null : await goOn(visit, shown.length, stopped),
   ];
   const newest = before === null ? null : { label: text.newest, path: pathOf(asked.state, null) };
   const older = on === null || stopped !== null ? null : { label: text.older, path: on };
-  return page('evidence', text.title, column(...top, ...list, pager(newest, older)));
+  const found = html`<div class="stack" data-found>${list}${pager(newest, older)}</div>`;
+  return page('evidence', text.title, column(...top, found));
 }
 
 /** What is said where the search was through with a part of the evidence before it had found a page full. */
@@ -58,7 +62,9 @@ async function goOn(
   const text = words.evidence;
   const at = before === null ? null : await timeAt(deps.sql, session.accountId, before);
   const back = at === null ? null : html`<p>${text.searchedBack} ${moment(language, at)}.</p>`;
-  const link = html`<div class="actions">${buttonLink(text.searchOn, on, true)}</div>`;
+  // Scripts go on by themselves as long as nothing was found.
+  const given = attributes({ href: on, 'data-search-on': count === 0 ? '' : null });
+  const link = html`<div class="actions"><a class="button primary" ${given}>${text.searchOn}</a></div>`;
   return notice('info', count === 0 ? text.noneYet : text.noMoreYet, html`<div class="stack">${back}${link}</div>`);
 }
 

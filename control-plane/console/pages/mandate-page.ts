@@ -7,6 +7,7 @@ import { credentialOf } from '../../mandates/status-routes.ts';
 import { type MandateRecord, readMandates } from '../../mandates/view.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { columnChart } from '../parts/chart.ts';
+import { denialReason } from '../parts/decision-parts.ts';
 import { statusBadge, verdictBadge } from '../parts/mandate-status.ts';
 import { minorOf, money } from '../parts/money.ts';
 import { bar, buttonLink, card, column, crumbs, emptyState, facts, heading, table } from '../parts/page-parts.ts';
@@ -182,7 +183,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
 class="small muted">${told.counterparty}</span>`
       }`,
       html`<span class="number">${cost}</span>`,
-      told.reason === null ? whyDecided(words, told) : html`<span lang="en">${told.reason}</span>`,
+      told.reason === null ? whyDecided(words, told) : denialReason(visit, told.code, told.reason),
     ];
   });
   const columns = [

@@ -10,12 +10,13 @@ import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
 import { importTools, settledTools, type ToolInput, toolInput, wantedTools } from '../../gateways/tool-store.ts';
 import { readSuggestionMandate } from '../../gateways/tool-suggestions.ts';
-import { formValues, refusedForm } from '../form.ts';
+import { formValues, inWords, refusedForm } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { check, emptyForm, type FormState, form, submit, textArea, textField } from '../parts/form-parts.ts';
 import { shown } from '../parts/inert-text.ts';
 import { badge, column, crumbs, emptyState, heading, notice, table } from '../parts/page-parts.ts';
 import { mappingWords, toolLabel } from '../parts/tool-parts.ts';
+import { serviceText } from '../service-text.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import { toolsPath } from './gateway-tools.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
@@ -96,7 +97,7 @@ async function read(visit: SignedInVisit): Promise<Answer> {
     return await pickPage(visit, gateway, { reading, mandate, prefix: (values['prefix'] ?? '').trim(), basePath });
   } catch (error) {
     if (!(error instanceof OpenApiProblem)) throw error;
-    return refuse('document', error.message);
+    return refuse('document', serviceText(visit.words, error.message));
   }
 }
 
@@ -225,7 +226,7 @@ function skippedTable({ words }: SignedInVisit, { skipped }: OpenApiReading): Fr
     .slice(0, SKIPPED_SHOWN)
     .map(
       ({ operation, reason }) =>
-        html`<li><code dir="ltr">${shown(operation)}</code> <span lang="en">${reason}</span></li>`,
+        html`<li><code dir="ltr">${shown(operation)}</code> ${serviceText(words, reason)}</li>`,
     );
   const rest = skipped.length - items.length;
   return html`<details class="small"><summary>${text.skipped} (${skipped.length})</summary><ul class="seen">${items}${
@@ -243,7 +244,12 @@ async function apply(visit: SignedInVisit): Promise<Answer> {
   const refuse = async (problems: readonly { readonly field: string; readonly message: string }[]) => {
     const mandate = await readSuggestionMandate(deps.sql, session.accountId, gateway.mandate_id);
     const done = await settledOf(visit, gateway, rows);
-    const list = pickForm(visit, gateway, { rows, state: refusedForm(values, problems), mandate, done });
+    const list = pickForm(visit, gateway, {
+      rows,
+      state: refusedForm(values, inWords(visit, problems)),
+      mandate,
+      done,
+    });
     return framed(visit, gateway, text.pickUntitled, [heading(text.pickUntitled, text.pickLead), list], 422);
   };
   if (picked.length === 0) return refuse([{ field: 'pick', message: text.pickEmpty }]);

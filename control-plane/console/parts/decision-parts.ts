@@ -87,6 +87,22 @@ export function codeMeaning({ denials }: Words, code: string): string | null {
   return Object.hasOwn(denials, code) ? denials[code as keyof Words['denials']] : null;
 }
 
+/** Codes whose reason says what exactly is wrong with the request, which no word of ours can. */
+const REASONS_IN_DETAIL: ReadonlySet<string> = new Set(['MD-101', 'MD-502']);
+
+/** Why something was denied: the reason, which is English, where that is the reader's language, else what its code means. */
+export function denialReason({ words, language }: Told, code: string | null, reason: string): Fragment {
+  const meaning = code === null || language === 'en' ? null : codeMeaning(words, code);
+  const said = html`<span lang="en">${reason}</span>`;
+  if (meaning === null) return language === 'en' ? reason : said;
+  return REASONS_IN_DETAIL.has(code ?? '') ? html`${meaning} <span class="small muted">${said}</span>` : meaning;
+}
+
+interface Told {
+  readonly words: Words;
+  readonly language: Language;
+}
+
 /** A denial code with what it means; nothing where there is none. */
 export function codeWords(words: Words, code: string | null): Fragment {
   if (code === null) return null;

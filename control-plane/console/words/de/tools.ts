@@ -116,6 +116,10 @@ export const tools: Words['tools'] = {
     deny: (code) => `Diese Anfrage würde abgelehnt: ${code}`,
     escalate: 'Sie würden zu dieser Anfrage gefragt',
   },
+  wouldBecause: {
+    allow: 'Die Handlung liegt in allen Grenzen des Mandats.',
+    escalate: 'Der Betrag liegt über dem, ab dem Sie gefragt werden.',
+  },
   wouldDisabled: 'Das Gateway ist abgeschaltet: Bis es wieder eingeschaltet ist, wird jede Anfrage abgelehnt.',
   wouldFull: 'Zu viele Fragen sind offen: Sie würde abgelehnt, bis einige beantwortet sind.',
   readAs: 'Gelesen als',

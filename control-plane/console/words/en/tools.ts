@@ -111,6 +111,10 @@ export const tools = {
     deny: (code: string) => `This request would be denied: ${code}`,
     escalate: 'You would be asked about this request',
   },
+  wouldBecause: {
+    allow: 'The action is within every limit of the mandate.',
+    escalate: 'The amount is above the one from which you are asked.',
+  },
   wouldDisabled: 'The gateway is disabled: until it is enabled, every request is denied.',
   wouldFull: 'Too many questions are open: it would be denied until some are answered.',
   readAs: 'Read as',
