@@ -8,6 +8,7 @@ import { OpenApiProblem, parseOpenApiText } from '../../../core/openapi-text.ts'
 import { type OpenApiReading, type OpenApiTool, readOpenApi, serverPath } from '../../../core/openapi-tools.ts';
 import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
+import { checkedTarget } from '../../gateways/target.ts';
 import { importTools, settledTools, type ToolInput, toolInput, wantedTools } from '../../gateways/tool-store.ts';
 import { readSuggestionMandate } from '../../gateways/tool-suggestions.ts';
 import { formValues, inWords, refusedForm } from '../form.ts';
@@ -94,10 +95,31 @@ async function read(visit: SignedInVisit): Promise<Answer> {
     const parsed = parseOpenApiText(document);
     const basePath = given === '' ? pathBehind(gateway.target_url, serverPath(parsed)) : given;
     const reading = readOpenApi(parsed, { basePath, mandate });
-    return await pickPage(visit, gateway, { reading, mandate, prefix: (values['prefix'] ?? '').trim(), basePath });
+    const away = await targetProblem(visit, gateway);
+    return await pickPage(visit, gateway, {
+      reading,
+      mandate,
+      prefix: (values['prefix'] ?? '').trim(),
+      basePath,
+      away,
+    });
   } catch (error) {
     if (!(error instanceof OpenApiProblem)) throw error;
     return refuse('document', serviceText(visit.words, error.message));
+  }
+}
+
+/** What keeps requests from the target at this moment, looked up as when the gateway was made; null where nothing does. */
+async function targetProblem(
+  { words, deps }: SignedInVisit,
+  { target_url: url }: GatewayRecord,
+): Promise<string | null> {
+  try {
+    await checkedTarget(url, deps.allowPrivateTargets);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.code !== 'invalid') throw error;
+    return serviceText(words, error.fields[0]?.message ?? error.detail);
   }
 }
 
@@ -116,12 +138,13 @@ interface ReadDocument {
   readonly mandate: SuggestionMandate;
   readonly prefix: string;
   readonly basePath: string;
+  readonly away: string | null;
 }
 
 async function pickPage(
   visit: SignedInVisit,
   gateway: GatewayRecord,
-  { reading, mandate, prefix, basePath }: ReadDocument,
+  { reading, mandate, prefix, basePath, away }: ReadDocument,
 ): Promise<PageAnswer> {
   const { tools: text } = visit.words;
   const wanted = reading.tools.filter(({ name }) => name.slice(name.indexOf(':') + 1).startsWith(basePath + prefix));
@@ -137,6 +160,7 @@ async function pickPage(
   const title = reading.title === null ? text.pickUntitled : text.pickTitle(shown(reading.title));
   const parts = [
     heading(title, text.pickLead),
+    away === null ? null : notice('warn', text.targetAway(gateway.target_url), away),
     wanted.length > rows.length ? notice('info', text.pickMore(rows.length, wanted.length)) : null,
     rows.length === 0
       ? emptyState(text.pickNone, '')

@@ -109,6 +109,11 @@ export function codeWords(words: Words, code: string | null): Fragment {
   return html`<span class="small">${codeMeaning(words, code)} <code>${code}</code></span>`;
 }
 
+/** Why something was not allowed at once that was no denial. */
+function whyNot(words: Words, decision: DecisionKind | null): Fragment {
+  return decision === 'escalate' ? html`<span class="small">${words.mandates.aboveThreshold}</span>` : '–';
+}
+
 /** Decisions as rows; each leads to its page. */
 export function decisionTable(
   { words, language }: { readonly words: Words; readonly language: Language },
@@ -126,8 +131,8 @@ export function decisionTable(
       }`,
       decisionBadge(words, one.decision),
       html`<span class="number">${amountText(language, one.action, mandate?.currency ?? null) ?? '–'}</span>`,
-      html`<span class="small">${mandate?.name ?? one.mandateId ?? '–'}</span>`,
-      one.code === null ? '–' : codeWords(words, one.code),
+      html`<span class="small name">${mandate?.name ?? one.mandateId ?? '–'}</span>`,
+      one.code === null ? whyNot(words, one.decision) : codeWords(words, one.code),
       html`<span class="small nowrap">${moment(language, one.atMs)}</span>`,
     ];
   });

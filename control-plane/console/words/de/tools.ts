@@ -172,6 +172,7 @@ export const tools: Words['tools'] = {
   pickTitle: (title) => `Operationen von ${title}`,
   pickUntitled: 'Operationen des Dokuments',
   pickLead: 'Kreuzen Sie an, was zugeordnet werden soll. Was geraten ist, ist nicht angekreuzt: Sehen Sie es an.',
+  targetAway: (url) => `Das Ziel ${url} ist gerade nicht erreichbar`,
   pickNone: 'Das Dokument hat keine Operation, die ein Werkzeug sein kann.',
   pickMore: (shown, all) =>
     `${shown} von ${all} stehen hier, zuerst die noch nicht zugeordneten. Lesen Sie das Dokument danach noch einmal.`,

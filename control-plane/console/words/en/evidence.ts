@@ -2,7 +2,7 @@
 export const evidence = {
   title: 'Evidence',
   lead: 'Every request that was decided, and why. Nothing here can be changed or deleted.',
-  tabs: { decisions: 'Decisions', entries: 'Changes and actions', export: 'Export', log: 'Log health' },
+  tabs: { decisions: 'Decisions', entries: 'Changes', export: 'Export', log: 'Log' },
   tabsLabel: 'Parts of the evidence',
   search: 'Search',
   narrow: 'Narrow down',

@@ -166,6 +166,7 @@ export const tools = {
   pickTitle: (title: string) => `Operations of ${title}`,
   pickUntitled: 'Operations of the document',
   pickLead: 'Tick what is to be mapped. A guess is not ticked: look at it first.',
+  targetAway: (url: string) => `The target ${url} cannot be reached now`,
   pickNone: 'The document has no operation that can be a tool.',
   pickMore: (shown: number, all: number) =>
     `${shown} of ${all} are listed, those that are not mapped first. Map them, then read the document again for more.`,
