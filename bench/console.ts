@@ -122,8 +122,8 @@ async function seeded(owner: Sql): Promise<{ account: SeededAccount; filled: Fil
   if (account === undefined) throw new Error('no account was seeded');
   const { keyId } = await seedKey(owner, account);
   const filled = filledOf(account, keyId);
-  await owner`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month, digest,
-      created_at, changed_at)
+  await owner`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month,
+      digest, created_at, changed_at)
     select account_id, ${filled.mandates[1]}, 'bench 2', status, scope, currency, per_action, per_month, digest,
       created_at, changed_at from mandates`;
   await owner`insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)

@@ -8,9 +8,9 @@ import type { SeededAccount } from './seed.ts';
 const DAYS = 30;
 
 /**
- * What a filled account has besides its mandate, its instance and its key: a second mandate with an instance of its own,
- * two agents, and one decision in the midst of all whose mandate, instance, agent, code, currency and amount are nobody
- * else's.
+ * What a filled account has besides its mandate, its instance and its key: a second mandate with an instance of its
+ * own, two agents, and two decisions in the midst of all whose mandate, instance, agent, code, currency and amount
+ * nothing else has.
  */
 export interface Filled {
   readonly mandates: readonly [string, string];
@@ -39,11 +39,11 @@ export function filledOf(account: SeededAccount, keyId: string): Filled {
 }
 
 /**
- * Begins an account's chain with its mandate and `count` decisions as gateways and verifications write them, and indexes
- * them; the triggers are off only while this runs.
+ * Begins an account's chain with its mandate and `count` decisions as gateways and verifications write them, and
+ * indexes them; the triggers are off only while this runs.
  *
- * Of ten decisions seven are allowed, two denied and one escalated; of three, two are of the first mandate; of five, one
- * is a verification. The oldest twentieth is of larger amounts (from 200), and half of it was denied by MD-203, which
+ * Of ten decisions seven are allowed, two denied and one escalated; of three, two are of the first mandate; of five,
+ * one is a verification. The oldest twentieth is of larger amounts (from 200), and half of it was denied by MD-203, as
  * nothing was later: matches that are far from where a search begins.
  */
 export async function fillDecisions(sql: Sql, account: SeededAccount, filled: Filled, count: number): Promise<void> {
@@ -109,7 +109,7 @@ const PROCEDURE = `create or replace procedure fill_decisions(p_account text, p_
             || '","currency":"' || v_currency || '","type":"payments.create"}'
             || coalesce(',"code":"' || v_code || '"', '')
             || ',"ctx":"sha-256:' || repeat('a', 64) || '","decision":"' || v_decision || '","denial_code_version":1'
-            || case when i % 5 = 2 then ',"key":"' || p_key || '"' else ',"instance":"' || p_instances[v_whose] || '"' end
+            || case when i % 5 = 2 then ',"key":"' || p_key else ',"instance":"' || p_instances[v_whose] end || '"'
             || ',"mandate":{"digest":"' || p_digest || '","id":"' || p_mandates[v_whose]
             || '","status":"active","uses":' || i || ',"version":1}'
             || ',"month":{"booked":100000,"month":"2026-01-01","reserved":0}'

@@ -2,10 +2,10 @@ import type { DecisionFilter } from '../../core/decision-search.ts';
 import type { Sql } from '../db/client.ts';
 
 /** Entries of the index that one look goes through: few first, since the newest ones often suffice. */
-const LOOKS = [1_000, 10_000, 40_000, 40_000, 40_000, 40_000];
+const LOOKS = [1_000, 10_000, 30_000, 30_000, 30_000, 30_000, 30_000];
 export type Looks = readonly number[];
 /** No further look is begun after so long: a page says how far it came rather than let a person wait. */
-const LOOKS_MAX_MS = 30;
+const LOOKS_MAX_MS = 20;
 /** What a list of one value costs: each of its entries may lie on a page of its own, which holds so many entries. */
 const ENTRIES_PER_PAGE = 25;
 /** Matches of a range of amounts that are worth being fetched and put in order. */
@@ -36,9 +36,9 @@ export interface Matches {
 /**
  * Finds decisions in the index: those below `before` in the chain that match, the newest first, at most `limit`.
  *
- * What one index lists is read from there. Several conditions are looked for in stretches of the chain, each by the list
- * that reaches furthest, until there are enough or LOOKS_MAX_MS is over: so the work is bounded also where nothing
- * matches, whatever the account's history.
+ * What one index lists is read from there. Several conditions are looked for in stretches of the chain, each by the
+ * list that reaches furthest, until there are enough or LOOKS_MAX_MS is over: so the work is bounded also where nothing
+ * matches, whatever the account's history. Source: docs/design/0033-search-in-bounded-looks.md.
  */
 export async function findIndexed(
   sql: Sql,
@@ -80,8 +80,8 @@ function conditionsOf(filter: DecisionFilter): Condition[] {
 /**
  * The statements of one search.
  *
- * Positions are compared as whole rows of an index and put in its order, which leaves the planner no other way than that
- * index: what is rare in all accounts may be frequent in one. Not prepared: a plan for all values would take none.
+ * Positions are compared as whole rows of an index and put in its order, which leaves the planner no other way than
+ * that index: what is rare in all accounts may be frequent in one. Not prepared: a plan for all values would take none.
  */
 class Search {
   readonly conditions: readonly Condition[];
@@ -189,9 +189,9 @@ class Search {
     const plain = { list: null, from: Math.max(range.from, range.to - look) };
     if (this.lists.length === 0 || plain.from === range.from) return plain;
     const given = new Values();
+    const entries = Math.ceil(look / ENTRIES_PER_PAGE);
     const reaches = this.lists.map(
-      (list) =>
-        `(select seq ${this.#entries(given, list, range)} offset ${given.add(Math.ceil(look / ENTRIES_PER_PAGE))} limit 1)`,
+      (list) => `(select seq ${this.#entries(given, list, range)} offset ${given.add(entries)} limit 1)`,
     );
     const [row] = await this.#rows<{ reaches: string }>(
       `select concat_ws(',', ${reaches.map((one) => `coalesce(${one}, -1)`).join(', ')}) as reaches`,

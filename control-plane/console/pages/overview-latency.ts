@@ -1,11 +1,12 @@
 import type { Sql } from '../../db/client.ts';
+import { currentSize } from '../../evidence/tree-heads.ts';
 
 /** Entries at the chain's end that are looked through: some hundred forwarded requests, in two milliseconds. */
 const ENTRIES_LOOKED_AT = 400;
 /** Requests that say anything of half of them and of 95 in a hundred. */
 const REQUESTS_LEAST = 5;
 
-/** How long targets took to answer, in milliseconds: half of `count` requests no longer than `half`, 95 % than `most`. */
+/** How long targets took, in milliseconds: half of `count` requests no longer than `half`, 95 % than `most`. */
 export interface Latency {
   readonly half: number;
   readonly most: number;
@@ -19,15 +20,14 @@ interface Outcome {
 }
 
 /**
- * How long the requests that were forwarded last took, from the decision to the entry of their answer, both of which are
- * evidence; null where there were too few. Nothing is measured or stored for it while requests are decided.
+ * How long the requests that were forwarded last took, from the decision to the entry of their answer, both of which
+ * are evidence; null where there were too few. Nothing is measured or stored for it while requests are decided.
  */
 export async function readLatency(sql: Sql, accountId: string): Promise<Latency | null> {
+  const size = await currentSize(sql, accountId);
   const rows = await sql<{ id: string; kind: string; at: string; body: string | null }[]>`
-    select e.id, e.kind, e.at, case when e.kind = 'outcome' then e.body end as body
-    from account_heads h
-    join evidence e on e.account_id = h.account_id and e.seq >= h.size - ${ENTRIES_LOOKED_AT}::bigint
-    where h.account_id = ${accountId} and e.account_id = ${accountId} and e.kind in ('decision', 'outcome')`;
+    select id, kind, at, case when kind = 'outcome' then body end as body from evidence
+    where account_id = ${accountId} and seq >= ${size - ENTRIES_LOOKED_AT} and kind in ('decision', 'outcome')`;
   const decided = new Map(rows.filter(({ kind }) => kind === 'decision').map(({ id, at }) => [id, Date.parse(at)]));
   const taken = rows.flatMap(({ at, body }) => {
     const { outcomes = [] } = body === null ? {} : (JSON.parse(body) as { readonly outcomes?: readonly Outcome[] });

@@ -97,10 +97,10 @@ function todayCard({ words, language }: SignedInVisit, { days, amounts }: Figure
   const any = today !== undefined && today.allow + today.deny + today.escalate > 0;
   const ms = (value: number) => new Intl.NumberFormat(language, { maximumFractionDigits: 0 }).format(value);
   const answers =
-    latency === null
-      ? null
-      : html`<p class="small">${text.latency(ms(latency.half), ms(latency.most), wholeText(language, latency.count))}</p>`;
-  const shown = html`<div class="stack"><dl class="figures">${figures}</dl>${answers}</div>`;
+    latency === null ? null : text.latency(ms(latency.half), ms(latency.most), wholeText(language, latency.count));
+  const shown = html`<div class="stack"><dl class="figures">${figures}</dl>${
+    answers === null ? null : html`<p class="small">${answers}</p>`
+  }</div>`;
   return card(text.today, shown, any ? text.todayLead : text.todayNone);
 }
 

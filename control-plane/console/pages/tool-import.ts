@@ -109,7 +109,7 @@ async function read(visit: SignedInVisit): Promise<Answer> {
   }
 }
 
-/** What keeps requests from the target at this moment, looked up as when the gateway was made; null where nothing does. */
+/** What keeps requests from the target now, looked up as when the gateway was made; null where nothing does. */
 async function targetProblem(
   { words, deps }: SignedInVisit,
   { target_url: url }: GatewayRecord,

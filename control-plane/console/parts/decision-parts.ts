@@ -90,7 +90,7 @@ export function codeMeaning({ denials }: Words, code: string): string | null {
 /** Codes whose reason says what exactly is wrong with the request, which no word of ours can. */
 const REASONS_IN_DETAIL: ReadonlySet<string> = new Set(['MD-101', 'MD-502']);
 
-/** Why something was denied: the reason, which is English, where that is the reader's language, else what its code means. */
+/** Why something was denied: the reason where its English is the reader's language, else what the code means. */
 export function denialReason({ words, language }: Told, code: string | null, reason: string): Fragment {
   const meaning = code === null || language === 'en' ? null : codeMeaning(words, code);
   const said = html`<span lang="en">${reason}</span>`;

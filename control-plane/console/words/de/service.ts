@@ -15,8 +15,8 @@ export const service: Words['service'] = {
   addressLength: (most) => `Höchstens ${most} Zeichen.`,
   unknownHost: 'Diesen Host gibt es nicht. Sehen Sie nach, ob Sie sich vertippt haben, oder versuchen Sie es später.',
   privateHost:
-    'Diese Adresse ist privat oder die dieser Maschine, und das wird hier abgelehnt. Wer diesen Dienst betreibt, kann ' +
-    'es erlauben (MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS).',
+    'Diese Adresse ist privat oder die dieser Maschine, und das wird hier abgelehnt. Wer diesen Dienst betreibt, ' +
+    'kann es erlauben (MANDATE_GATEWAY_ALLOW_PRIVATE_TARGETS).',
   headerName: 'Der Name einer Kopfzeile, etwa Authorization: Buchstaben, Ziffern und Bindestriche.',
   headerReserved: 'Diese Kopfzeile gehört zur Verbindung oder zum Inhalt; für Zugangsdaten geht sie nicht.',
   headerOurs: 'Diese Kopfzeile ist eine von unseren; für Zugangsdaten geht sie nicht.',
