@@ -18,7 +18,7 @@ export const evidence: Words['evidence'] = {
   agentHint: 'Der did:key, der unterschrieben hat.',
   mandate: 'Mandat',
   anyMandate: 'Jedes Mandat',
-  subject: 'Gateway oder API-Schlüssel',
+  subject: 'Gateway oder Schlüssel',
   subjectHint: 'Die Kennung: gwi_… oder key_…',
   code: 'Grund',
   anyCode: 'Jeder Grund',
