@@ -50,7 +50,7 @@ function memberValue({ words, language }: Reader, name: string, body: Body, name
   if (typeof value !== 'string' || value === '') return null;
   if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) return moment(language, Date.parse(value));
   if (/^rcp_[0-9a-z]{26}$/.test(value)) return html`<a href="/console/evidence/${value}"><code>${value}</code></a>`;
-  const own = ownWord(words, name, value);
+  const own = ownWord(words, name, value, body);
   if (own !== null) return own;
   const known = names.get(value);
   if (known !== undefined) return known.path === null ? known.name : html`<a href="${known.path}">${known.name}</a>`;
@@ -58,8 +58,10 @@ function memberValue({ words, language }: Reader, name: string, body: Body, name
 }
 
 /** A word of the service's own, in the reader's language. */
-function ownWord({ entries: { values } }: Words, name: string, value: string): string | null {
+function ownWord({ entries: { values } }: Words, name: string, value: string, body: Body): string | null {
   if (!Object.hasOwn(values, name)) return null;
+  // Only sessions have reasons of the service's own; any other is what a person wrote.
+  if (name === 'reason' && body['session_id'] === undefined && body['place'] === undefined) return null;
   const all: Readonly<Record<string, string>> = values[name as keyof typeof values];
   return Object.hasOwn(all, value) ? (all[value] ?? null) : null;
 }
