@@ -333,8 +333,12 @@ export const WITNESS_ANSWER_MAX_BYTES = 64 * 1024;
 export const CONSISTENCY_PROOF_MAX = 63;
 /** Bytes of one line of an exported file: an entry's body has 64 KiB, a trailer a timestamp token in base64. */
 export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
-/** Entries that an export reads at a time. It holds two such pages: 0.5 MiB as a rule, 17 where all are the longest. */
-export const EXPORT_PAGE_ENTRIES = 256;
+/**
+ * Entries that an export reads at a time, and the bytes that the next page should have by the one before. It holds two
+ * pages: 1 MiB as a rule, 33 where entries of 64 KiB follow upon small ones.
+ */
+export const EXPORT_PAGE_ENTRIES = 512;
+export const EXPORT_PAGE_TARGET_BYTES = 512 * 1024;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;
 /** How long one question to a name server waits for its answer, in milliseconds, and how often it is asked. */
