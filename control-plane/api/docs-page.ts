@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { escaped } from '../../core/html-text.ts';
 import { DOCS_STYLE } from './docs-style.ts';
 import type { JsonMember, OpenApiDocument } from './openapi-document.ts';
 import { DOCUMENT_METHODS } from './operation.ts';
@@ -182,17 +183,4 @@ function text(member: JsonMember, name: string): string {
 /** A text as an identifier of the page. */
 function slug(source: string): string {
   return source.replaceAll(/[^A-Za-z0-9]+/g, '-');
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** Text that is safe between tags and in quoted attributes. */
-function escaped(source: string): string {
-  return source.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

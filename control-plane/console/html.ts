@@ -1,3 +1,5 @@
+import { escaped } from '../../core/html-text.ts';
+
 /**
  * Text that is HTML already: made by {@link html} from templates of ours, and by nothing else that takes foreign text.
  */
@@ -50,17 +52,6 @@ export function html(strings: TemplateStringsArray, ...values: readonly Hole[]):
     text += inContext(contexts[at] ?? 'text', value) + (strings[at + 1] ?? '');
   });
   return new Html(text);
-}
-
-/** Text with the five characters escaped that mean something in HTML; control characters that it must not have go. */
-export function escaped(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;')
-    .replaceAll(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/g, '\ufffd');
 }
 
 /**

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { readCheckpoint } from '../../core/checkpoint.ts';
 import type { Dossier, DossierEntry } from '../../core/dossier.ts';
+import { escaped } from '../../core/html-text.ts';
 import { readNote } from '../../core/signed-note.ts';
 import { DOSSIER_STYLE } from './page-style.ts';
 
@@ -15,14 +16,14 @@ export function dossierPage(dossier: Dossier): string {
   const title = `Dossier of ${receipt.receipt_id}`;
   const asked = escalations.map(({ escalation_id: id, opened, answered }) => {
     const parts = [opened, answered].filter((one) => one !== null).map(entryHtml);
-    return `<h3>Escalation ${escaped(id)}</h3>${parts.join('') || paragraph('It was asked for by this decision.')}`;
+    return `<h3>Escalation ${paperText(id)}</h3>${parts.join('') || paragraph('It was asked for by this decision.')}`;
   });
   const presented = presentation === null ? paragraph('None was needed, or it was malformed.') : source(presentation);
   const stood = [mandate?.terms, mandate?.status].filter((one) => one !== null && one !== undefined);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title><style>${DOSSIER_STYLE}</style></head><body><main>
-<h1>${escaped(title)}</h1>
+<title>${paperText(title)}</title><style>${DOSSIER_STYLE}</style></head><body><main>
+<h1>${paperText(title)}</h1>
 <p class="note">This page is for reading and for the printer: it proves nothing by itself. What can be checked, offline
 and by anybody, is the same dossier as JSON: <code>mandate dossier check</code>, or the checker page.</p>
 ${definitions([
@@ -61,7 +62,7 @@ function treeHeadHtml({ tree_head: { checkpoint, timestamps } }: Dossier): strin
 
 function entryHtml({ entry, hash: leaf, inclusion }: DossierEntry): string {
   const { seq, id, kind, at, prev, body } = entry;
-  return `<div class="entry"><h3>Entry ${seq}: ${escaped(kind)}</h3>${definitions([
+  return `<div class="entry"><h3>Entry ${seq}: ${paperText(kind)}</h3>${definitions([
     ['Identifier', id],
     ['Recorded at', at],
     ['Hash', leaf],
@@ -71,34 +72,25 @@ function entryHtml({ entry, hash: leaf, inclusion }: DossierEntry): string {
 }
 
 function section(title: string, html: string): string {
-  return `<section><h2>${escaped(title)}</h2>${html}</section>`;
+  return `<section><h2>${paperText(title)}</h2>${html}</section>`;
 }
 
 function paragraph(text: string): string {
-  return `<p>${escaped(text)}</p>`;
+  return `<p>${paperText(text)}</p>`;
 }
 
 function definitions(pairs: readonly (readonly [name: string, value: string])[]): string {
-  return `<dl>${pairs.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('')}</dl>`;
+  return `<dl>${pairs.map(([name, value]) => `<dt>${paperText(name)}</dt><dd>${paperText(value)}</dd>`).join('')}</dl>`;
 }
 
 function source(value: object): string {
-  return `<pre tabindex="0">${escaped(JSON.stringify(value, null, 2))}</pre>`;
+  return `<pre tabindex="0">${paperText(JSON.stringify(value, null, 2))}</pre>`;
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 // What moves or hides text (bidi, zero-width, controls) is written out, so that paper shows what was recorded.
-function escaped(text: string): string {
-  return text
-    .replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, (character) => {
-      return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-    })
-    .replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+function paperText(text: string): string {
+  const visible = text.replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+  return escaped(visible);
 }

@@ -1,3 +1,4 @@
+import { escaped } from '../../core/html-text.ts';
 import { APPROVALS_PATH } from '../console/paths.ts';
 import { WORDS, type Words } from './mail-words.ts';
 import type { Language } from './settings.ts';
@@ -108,16 +109,4 @@ function htmlOf({ words, language, sentence, facts, link }: Parts): string {
     `<!doctype html><html lang="${language}"><body><p>${escaped(sentence)}</p><table>${rows.join('')}</table>` +
     `${anchor}<p><small>${escaped(words.footer)}</small></p></body></html>`
   );
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function escaped(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

@@ -7,7 +7,8 @@ import {
   WEBHOOK_TIMEOUT_MS,
   WEBHOOKS_IN_FLIGHT_MAX,
 } from '../../core/limits.ts';
-import { guardedConnector, type Resolve, TargetUnreachable } from '../../core/target-connection.ts';
+import type { Resolve } from '../../core/name-resolver.ts';
+import { guardedConnector, TargetUnreachable } from '../../core/target-connection.ts';
 import type { Attempt } from './deliveries.ts';
 import { signedHeaders } from './signature.ts';
 

@@ -85,7 +85,7 @@ export class Verifier {
       response.setHeader('allow', 'POST');
       throw new ProblemError('method_not_allowed', 'This path accepts POST.');
     }
-    const bytes = await readBytes(request, response, opened.head);
+    const bytes = await readBytes(request, response, opened);
     const asked = readVerifyRequest(jsonOf(opened.head, bytes));
     const answer = await this.#ask(await this.#askOf(request, opened, bytes, asked));
     if (answer.answer === 'result') sendResult(response, answer, requestId);
@@ -138,11 +138,12 @@ function open(request: IncomingMessage): Opened {
   return { head, tokenHash: secretHash(key), keyHash: idempotencyKeyHash(head.idempotencyKey) };
 }
 
-async function readBytes(request: IncomingMessage, response: ServerResponse, head: RequestHead): Promise<Buffer> {
+async function readBytes(request: IncomingMessage, response: ServerResponse, opened: Opened): Promise<Buffer> {
+  const { head, tokenHash } = opened;
   if (bodyKind(head) !== 'json') {
     throw new ProblemError('unsupported_media_type', 'Send a body with `content-type: application/json`.');
   }
-  const reader = new BodyReader(request);
+  const reader = new BodyReader(request, tokenHash);
   response.on('close', () => reader.release());
   const bytes = await new Promise<Buffer | null>((resolve, reject) => {
     reader.read(VERIFY_BODY_MAX_BYTES, { resolve, reject });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { attributes, escaped, Html, html, joined, safeUrl } from '../../../../control-plane/console/html.ts';
+import { attributes, Html, html, joined, safeUrl } from '../../../../control-plane/console/html.ts';
+import { escaped } from '../../../../core/html-text.ts';
 
 /** What people write into names, counterparties and bodies to run something in somebody else's browser. */
 const HOSTILE = [
