@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /** V8 flags of `mandate up` (cli/supervisor): what is measured is what is shipped. */
-const NODE_FLAGS = ['--max-semi-space-size=8', '--max-old-space-size=256'];
+const NODE_FLAGS = ['--max-semi-space-size=16', '--max-old-space-size=256'];
 
 export interface StartedProcess {
   readonly child: ChildProcess;

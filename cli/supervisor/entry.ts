@@ -18,10 +18,10 @@ export function entryPath(name: EntryName): string {
 }
 
 /**
- * V8 flags of the long-running processes. A small young generation keeps resident memory flat under load (garbage is
- * collected while it is small); the old generation's bound turns a leak into a restart.
+ * V8 flags of the long-running processes. The young generation is large enough that a request is over before it would
+ * be taken for old, and small enough for resident memory; the old generation's bound turns a leak into a restart.
  */
-export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=8', '--max-old-space-size=256'];
+export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=16', '--max-old-space-size=256'];
 
 const CACHE_DIRECTORY = fileURLToPath(new URL('../../node_modules/.cache/mandate', import.meta.url));
 

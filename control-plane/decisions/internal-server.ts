@@ -26,6 +26,7 @@ import type { Buckets } from '../rate-limit/operations.ts';
 import type { DecisionMetrics } from './account-facts.ts';
 import { type DecidedVerification, type Problem, problem } from './ask.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
+import { readGatewayBatch } from './gateway-batch.ts';
 import type { Charged } from './items.ts';
 import type { Lanes } from './lanes.ts';
 import { addressLimited, answerCharged, type SharedChargeMeans } from './shared-charges.ts';
@@ -151,12 +152,8 @@ function send(response: ServerResponse, status: number, body: string): void {
 
 async function answerBatch(options: InternalServerOptions, message: unknown, response: ServerResponse): Promise<void> {
   const arrivedMs = performance.now();
-  const parsed = batchRequest.safeParse(message);
-  if (!parsed.success) {
-    options.logError(parsed.error, 'a batch that does not parse');
-    return send(response, 400, '{}');
-  }
-  const batch = parsed.data;
+  const batch = readBatch(options, message);
+  if (batch === null) return send(response, 400, '{}');
   await findRoutes(options, batch);
   const { buckets } = options;
   const answer =
@@ -164,6 +161,15 @@ async function answerBatch(options: InternalServerOptions, message: unknown, res
       ? await submitBatch(options, buckets, batch, arrivedMs)
       : await submitCharged(options, { ...chargeMeans(options, arrivedMs), shared: buckets }, batch);
   send(response, 200, JSON.stringify(answer));
+}
+
+function readBatch({ logError }: InternalServerOptions, message: unknown): BatchRequest | null {
+  const usual = readGatewayBatch(message);
+  if (usual !== null) return usual;
+  const parsed = batchRequest.safeParse(message);
+  if (parsed.success) return parsed.data;
+  logError(parsed.error, 'a batch that does not parse');
+  return null;
 }
 
 async function findRoutes({ routes, logError }: InternalServerOptions, batch: BatchRequest): Promise<void> {
