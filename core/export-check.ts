@@ -87,8 +87,8 @@ export class ExportCheck {
   #problem: ExportProblem | null = null;
 
   /**
-   * `onEntry` hears of each entry that continues the chain, and of the tree of all before it. `readsBodies` false leaves
-   * out whether a body can be read in one way only: for who hashes bodies that it wrote itself.
+   * `onEntry` hears of each entry that continues the chain, and of the tree of all before it. `readsBodies` false
+   * leaves out whether a body can be read in one way only: for who hashes bodies that it wrote itself.
    */
   constructor(
     keys: PinnedKeys,
