@@ -67,17 +67,18 @@ export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, item
   try {
     replies = decideAll(dependencies, recording, facts, items);
     sent = lane.connection.whole(recording.single, (sql) => recording.send(sql));
-    for (const reply of replies) reply.sign?.();
   } catch (error) {
     dependencies.logError(error, 'a batch could not be decided');
     return { items, landed: Promise.resolve('refused') };
   }
+  // It is on its way: nothing below may have it decided again.
+  signAll(dependencies, replies);
   if (!recording.changesFacts) lane.carried.keep(facts);
   const landed = sent.then(
     (results) => {
       dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
       committed(lane, dependencies, { recording, source: 'carried' }, results);
-      for (const reply of replies) reply.tell();
+      tellAll(dependencies, replies);
       return 'committed' as const;
     },
     (error: unknown) => {
@@ -106,11 +107,11 @@ export async function runOnRead(
   dependencies: BatchDependencies,
   items: readonly HotItem[],
 ): Promise<void> {
+  let replies: Reply[];
   try {
     const started = performance.now();
-    const replies = await transactOnRead(lane, dependencies, items);
+    replies = await transactOnRead(lane, dependencies, items);
     dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
-    for (const reply of replies) reply.tell();
   } catch (error) {
     dependencies.logError(error, 'a batch of decisions failed');
     const alone = error instanceof ConnectionLost || isUnavailable(error) ? [] : byAccount(items);
@@ -119,6 +120,26 @@ export async function runOnRead(
       return;
     }
     for (const group of alone) await runOnRead(lane, dependencies, group);
+    return;
+  }
+  tellAll(dependencies, replies);
+}
+
+/** Signs while the database writes; what cannot be signed is told with the answer. */
+function signAll({ logError }: BatchDependencies, replies: readonly Reply[]): void {
+  for (const { sign } of replies) if (sign !== undefined) guarded(logError, 'a decision could not be signed', sign);
+}
+
+/** Answers what is committed; one answer that cannot be given changes nothing for the others. */
+function tellAll({ logError }: BatchDependencies, replies: readonly Reply[]): void {
+  for (const { tell } of replies) guarded(logError, 'a decision was committed and could not be answered', tell);
+}
+
+function guarded(logError: BatchDependencies['logError'], what: string, run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    logError(error, what);
   }
 }
 
@@ -145,7 +166,7 @@ async function transactOnRead(
     const recording = new Recording();
     const replies = decideAll(dependencies, recording, facts, items);
     const finished = connection.finish(generation, (sql) => recording.send(sql));
-    for (const reply of replies) reply.sign?.();
+    signAll(dependencies, replies);
     const sent = await finished;
     if (!recording.changesFacts) carried.keep(facts);
     committed(lane, dependencies, { recording, source: 'read' }, sent);

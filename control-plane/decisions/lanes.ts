@@ -171,7 +171,7 @@ class Lane {
       await next.run(this.#connection);
     } else if (next.length > 0 && !this.#send(next)) {
       await this.#land();
-      if (!this.#send(next)) await runOnRead(this.#means, this.#options, next);
+      if (!this.#send(next)) await this.#runOnRead(next);
     }
   }
 
@@ -186,10 +186,16 @@ class Lane {
     return true;
   }
 
+  /** Runs a batch alone; those whose time was over while they waited for that are refused, for nobody waits for them. */
+  async #runOnRead(items: readonly HotItem[]): Promise<void> {
+    const alive = this.#alive(items);
+    if (alive.length > 0) await runOnRead(this.#means, this.#options, alive);
+  }
+
   /** Waits until nothing is under way, and runs again what was refused, in its order. */
   async #land(): Promise<void> {
     await Promise.all(this.#flights.map(({ landed }) => landed));
-    for (const { items } of this.#refused.splice(0)) await runOnRead(this.#means, this.#options, items);
+    for (const { items } of this.#refused.splice(0)) await this.#runOnRead(items);
   }
 
   /** A command that stands first, or a batch in which the accounts have equal shares. */
@@ -224,7 +230,7 @@ class Lane {
     if (queue.length > count) this.#accounts.set(accountId, queue.slice(count));
   }
 
-  #alive(batch: HotItem[]): HotItem[] {
+  #alive(batch: readonly HotItem[]): HotItem[] {
     const now = performance.now();
     return batch.filter((item) => {
       if (item.kind === 'outcome' || item.deadlineMs > now) return true;
