@@ -53,6 +53,29 @@ export class AdminClient {
   }
 
   /**
+   * Reads a list page by page to its end, as one answer: each page names in `next` what to go on after.
+   *
+   * @throws CliError with the server's reason and what to do next
+   */
+  async list(path: string, name: string): Promise<Answer> {
+    const first = await this.get(path);
+    const all = Array.isArray(first.value[name]) ? [...(first.value[name] as unknown[])] : [];
+    let { next } = first.value;
+    // The text of a whole list stays as the server wrote it.
+    if (!isCursor(next)) return first;
+    while (isCursor(next)) {
+      const { value } = await this.get(`${path}?after=${encodeURIComponent(next)}`);
+      const more = value[name];
+      if (!Array.isArray(more) || more.length === 0) break;
+      all.push(...(more as unknown[]));
+      ({ next } = value);
+    }
+    const value = { ...first.value, [name]: all, next: null };
+    // Numbers of lists were written by the same rules that write them here.
+    return { text: JSON.stringify(value), value };
+  }
+
+  /**
    * Sends JSON text (not a value: amounts are written with the digits they were given in).
    *
    * @throws CliError with the server's reason and what to do next
@@ -161,6 +184,10 @@ export class AdminClient {
   #otherAddress(): string {
     return `Set ${this.#api.setting} to the address of a ${this.#api.name}.`;
   }
+}
+
+function isCursor(next: unknown): next is string | number {
+  return typeof next === 'string' || typeof next === 'number';
 }
 
 function failure(error: unknown): string {

@@ -190,6 +190,9 @@ export const NEW_AGENT_KEYS_BURST = 500;
 export const NONCE_MIN_CHARACTERS = 22;
 /** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */
 export const NONCE_MAX_CHARACTERS = 128;
+// Mandates.
+/** Mandates of one account that are not over: a stop moves all of them in one transaction, and forms list them. */
+export const LIVING_MANDATES_MAX = 1_000;
 // API keys.
 /** Active keys of one account: one for each piece of software, with room; each is a row that lists show. */
 export const API_KEYS_ACTIVE_MAX = 1_000;

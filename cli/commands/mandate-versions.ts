@@ -50,7 +50,8 @@ export function registerChange(mandates: Command, invocation: Invocation): void 
     .argument('<id>', 'mandate (mdt_…)')
     .description('list the versions of its terms, with what each one changed')
     .action(async (id: string) => {
-      const answer = await (await invocation.client()).get(`/admin/mandates/${idArgument(id, 'mdt')}/versions`);
+      const path = `/admin/mandates/${idArgument(id, 'mdt')}/versions`;
+      const answer = await (await invocation.client()).list(path, 'versions');
       invocation.show(answer, (value) => recordsOf(value, 'versions').map(versionText).join('\n'));
     });
   mandates

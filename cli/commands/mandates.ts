@@ -16,7 +16,7 @@ export function registerMandates(program: Command, invocation: Invocation): void
     .command('list')
     .description('list all mandates')
     .action(async () => {
-      const answer = await (await invocation.client()).get('/admin/mandates');
+      const answer = await (await invocation.client()).list('/admin/mandates', 'mandates');
       invocation.show(answer, (value) => mandateTable(recordsOf(value, 'mandates')));
     });
   mandates

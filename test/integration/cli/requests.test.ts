@@ -108,6 +108,26 @@ t.test('API keys are listed with their last use, limited and revoked by their id
   t.equal(stub.seen.length, 3);
 });
 
+t.test('a list is read to its last page, and --json has all of it in one value', async (t) => {
+  const pages: Record<string, string> = {
+    '/admin/mandates': '{"mandates":[{"mandate_id":"a","amount_limit_per_action":0.29}],"next":"a b"}',
+    '/admin/mandates?after=a%20b': '{"mandates":[{"mandate_id":"c"}],"next":"c"}',
+    '/admin/mandates?after=c': '{"mandates":[{"mandate_id":"d"}],"next":null}',
+  };
+  const { stub, environment } = await against(t, ({ path }) => ({ text: pages[path] ?? '{}' }));
+  const { stdout } = await cli(['mandates', 'list', '--json'], environment);
+  const all = '[{"mandate_id":"a","amount_limit_per_action":0.29},{"mandate_id":"c"},{"mandate_id":"d"}]';
+  t.equal(stdout, `{"mandates":${all},"next":null}\n`);
+  t.equal(stub.seen.length, 3);
+  t.match((await cli(['mandates', 'list'], environment)).stdout, /^a .*\nc.*\nd/m);
+});
+
+t.test('a list that names more and has nothing ends there', async (t) => {
+  const { stub, environment } = await against(t, () => ({ text: '{"gateways":[],"next":"x"}' }));
+  t.equal((await cli(['gateways', 'list'], environment)).code, 0);
+  t.equal(stub.seen.length, 2);
+});
+
 t.test('a problem document becomes one readable error, its fields listed, exit code 1', async (t) => {
   const text = JSON.stringify({
     error: 'invalid',
