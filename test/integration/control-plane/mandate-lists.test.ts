@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Sql } from '../../../control-plane/db/client.ts';
+import { readStop } from '../../../control-plane/mandates/stop.ts';
 import { LIVING_MANDATES_MAX } from '../../../core/limits.ts';
 import { mandateFixture } from '../console/mandate-fixture.ts';
 import { type AdminAnswer, at, textAt } from './admin-fixture.ts';
@@ -70,6 +71,20 @@ t.test('versions come in pages too, each with what it changed of the one before'
   t.equal(at(second, 'next'), null);
   t.match(at(first, 'versions.19.changes'), [{ before: 10, after: 11 }], 'across the edge of a page');
   t.same(at(second, 'versions.10.changes'), []);
+});
+
+t.test('whether an account is stopped is told of all its mandates, however they are named', async (t) => {
+  const { as, sql, deps, person, mandate } = await nounFixture(t);
+  await mandate({ name: 'zz' });
+  t.equal((await as('POST', '/admin/account/stop', {})).status, 200);
+  await sql`update mandates set status = 'active', stopped = false`;
+  await copies(sql, person.accountId, 1_200);
+  await sql`update mandates set status = 'suspended', stopped = true where name = 'zz'`;
+  const { active, stopped } = await readStop(deps.sql, person.accountId);
+  t.same(stopped, { count: 1, names: ['zz'] });
+  t.equal(active.count, 1_200);
+  t.match(active.names, ['Copy 0001', 'Copy 0002']);
+  t.equal(active.names.length, 30);
 });
 
 t.test(
