@@ -258,8 +258,18 @@ export const WEBHOOKS_IN_FLIGHT_MAX = 64;
 export const MAILS_IN_FLIGHT_MAX = 8;
 export const IN_FLIGHT_PER_ACCOUNT_MAX = 8;
 export const IN_FLIGHT_PER_RECEIVER_MAX = 2;
-/** What is due is looked through so far for receivers that have room. */
+/** One in so many of what may be sent at once is kept for accounts that have nothing on its way. */
+export const IN_FLIGHT_RESERVED_SHARE = 4;
+/** What is due is looked through so far; where more is, each account's first ones instead. */
 export const DUE_LOOK_MAX = 500;
+export const DUE_LOOK_PER_ACCOUNT_MAX = 64;
+/** Accounts that are looked through then, each in some 20 us: more have never waited at once. */
+export const DUE_ACCOUNTS_MAX = 10_000;
+/** Accounts whose receivers took longer than this lately come after the others, in milliseconds. */
+export const SLOW_DELIVERY_MS = 1_000;
+export const SLOW_ACCOUNTS_MAX = 1_000;
+/** For so long after its last slow delivery an account is remembered by it, in milliseconds. */
+export const SLOW_REMEMBERED_MS = 10 * 60_000;
 /** How long connecting to a receiver, and the whole exchange, may take, in milliseconds. */
 export const WEBHOOK_CONNECT_TIMEOUT_MS = 5_000;
 export const WEBHOOK_TIMEOUT_MS = 15_000;

@@ -1,0 +1,6 @@
+-- The mandates that are not over: how many an account has, and whom its stop hits, is found whatever the history.
+create index mandates_living on mandates (account_id, mandate_id) where status in ('draft', 'active', 'suspended');
+
+-- Where more deliveries are due than can be looked through, the accounts that have some are found one after another.
+create index notification_deliveries_turns on notification_deliveries (channel, account_id, next_at)
+  where state = 'pending';
