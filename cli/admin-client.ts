@@ -207,6 +207,8 @@ function nextStep(code: string, api: Api): string | undefined {
   switch (code) {
     case 'unauthenticated':
       return api.credential;
+    case 'factor_required':
+      return 'Give --totp <code>: the code that your authenticator shows now.';
     case 'rate_limited':
     case 'locked_out':
       return 'Wait a moment, then try again.';

@@ -7,6 +7,7 @@ import { type MandateStatus, type MandateTerms, mandateDigest, TERMINAL_STATES }
 import { mandateChanges, type TermChange, termsView } from '../../core/mandate-changes.ts';
 import { mandateWords, WORDING_LANGUAGES } from '../../core/mandate-words.ts';
 import { formatMinor } from '../../core/money.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
@@ -36,7 +37,8 @@ interface Changed {
 export function registerMandateVersionRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.post('/admin/mandates/:id/change', async (request) => {
     const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
-    const input = readBody(request, mandateChange);
+    const { totp_code, ...input } = readBody(request, mandateChange.extend(factorFields));
+    await requireFactor(deps, request, totp_code);
     const { changes, uncovered } = await deps.commands.command(accountId, (context) =>
       changeMandate(context, id, input),
     );

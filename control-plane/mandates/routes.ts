@@ -7,6 +7,7 @@ import type { JsonValue } from '../../core/jcs.ts';
 import { LIVING_MANDATES_MAX } from '../../core/limits.ts';
 import { type MandateStatus, type MandateTerms, mandateDigest, nextStatus } from '../../core/mandate.ts';
 import { newTypeId } from '../../core/type-id.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import { createAgentKey } from '../custody/agent-keys.ts';
 import type { Custody } from '../custody/custody.ts';
@@ -44,16 +45,19 @@ export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependenc
   });
   app.get('/admin/mandates/:id', async (request) => one(accountOf(request), idParam(request, 'mdt')));
   app.post('/admin/mandates', async (request, reply) => {
-    const input = readBody(request, mandateInput);
+    const { totp_code, ...input } = readBody(request, mandateInput.extend(factorFields));
     const accountId = accountOf(request);
     await knownTimeZone(deps.sql, input.time_zone);
+    if (input.activate) await requireFactor(deps, request, totp_code);
     const id = await deps.commands.command(accountId, (context) => createMandate(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
   for (const step of Object.keys(STEPS) as MandateStep[]) {
     app.post(`/admin/mandates/:id/${step}`, async (request) => {
-      const given = readBody(request, stepInput);
+      const { totp_code, ...given } = readBody(request, stepInput.extend(factorFields));
       const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
+      // Whoever wants to suspend must not look for a code first.
+      if (step !== 'suspend') await requireFactor(deps, request, totp_code);
       await deps.commands.command(accountId, (context) => moveMandate(context, id, step, given));
       return one(accountId, id);
     });

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { ProblemError } from '../../core/errors.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
@@ -8,7 +9,7 @@ import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody } from '../http/request.ts';
 import { reasonText } from './input.ts';
 
-const stopBody = z.strictObject({ reason: reasonText.optional() });
+const stopBody = z.strictObject({ reason: reasonText.optional(), ...factorFields });
 
 /** Mandates of each kind that are told by name. */
 const NAMED_MAX = 30;
@@ -38,7 +39,9 @@ export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies
     ['/admin/account/resume', resumeAccount],
   ] as const) {
     app.post(path, async (request) => {
-      const { reason = null } = readBody(request, stopBody);
+      const { reason = null, totp_code } = readBody(request, stopBody);
+      // Whoever wants to stop must not look for a code first.
+      if (run === resumeAccount) await requireFactor(deps, request, totp_code);
       const moved = await deps.commands.command(accountOf(request), (context) => run(context, reason));
       return { mandates: moved.map(({ mandate_id, name }) => ({ mandate_id, name })) };
     });

@@ -122,6 +122,25 @@ t.test('a list is read to its last page, and --json has all of it in one value',
   t.match((await cli(['mandates', 'list'], environment)).stdout, /^a .*\nc.*\nd/m);
 });
 
+t.test('--totp confirms, and without it the refusal names it', async (t) => {
+  const text = '{"error":"factor_required","detail":"too long ago"}';
+  const { stub, environment } = await against(t, ({ body }) =>
+    body.includes('totp_code') ? {} : { status: 403, text },
+  );
+  const commands = [
+    ['escalations', 'approve', ESCALATION],
+    ['mandates', 'resume', MANDATE],
+    ['mandates', 'change', MANDATE, '--per-action', '5'],
+    ['mandates', 'create', '--scope', 'a.b', '--per-action', '1', '--per-month', '2', '--activate'],
+    ['resume-everything', '--yes'],
+  ];
+  for (const command of commands) {
+    t.match(await cli(command, environment), { code: 1, stderr: /--totp <code>/ }, command.join(' '));
+    t.equal((await cli([...command, '--totp', '123456'], environment)).code, 0, command.join(' '));
+    t.match(stub.seen.at(-1)?.body, '"totp_code":"123456"');
+  }
+});
+
 t.test('a list that names more and has nothing ends there', async (t) => {
   const { stub, environment } = await against(t, () => ({ text: '{"gateways":[],"next":"x"}' }));
   t.equal((await cli(['gateways', 'list'], environment)).code, 0);
