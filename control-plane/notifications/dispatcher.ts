@@ -154,7 +154,15 @@ export class Dispatcher {
     if (url === null || secret_sealed === null) return givenUp('endpoint_deleted');
     if (status !== 'active') return givenUp('endpoint_disabled');
     const sealed = previous_sealed === null ? [secret_sealed] : [secret_sealed, previous_sealed];
-    const keys = sealed.map((one) => custody.open(account_id, 'webhook', target, one));
+    const keys: Buffer[] = [];
+    try {
+      for (const one of sealed) keys.push(custody.open(account_id, 'webhook', target, one));
+    } catch (error) {
+      for (const key of keys) key.fill(0);
+      this.#options.logError(error, `the secret of ${target} cannot be opened`);
+      // Not for good: the operator may have started with another master key.
+      return { error: 'secret_unreadable', status: null, final: false };
+    }
     try {
       return await webhooks.send({ url, id: event_id, body: payload, keys }, this.#stopping.signal);
     } finally {
