@@ -4,3 +4,6 @@ create index mandates_living on mandates (account_id, mandate_id) where status i
 -- Where more deliveries are due than can be looked through, the accounts that have some are found one after another.
 create index notification_deliveries_turns on notification_deliveries (channel, account_id, next_at)
   where state = 'pending';
+
+-- Who chose what they are told by mail could not choose this: another key to the account.
+update notification_settings set mail_events = mail_events || 'account.passkey_added'::text where mail;
