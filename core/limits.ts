@@ -262,7 +262,7 @@ export const IN_FLIGHT_PER_RECEIVER_MAX = 2;
 export const IN_FLIGHT_RESERVED_SHARE = 4;
 /** What is due is looked through so far; where more is, each account's first ones instead. */
 export const DUE_LOOK_MAX = 500;
-export const DUE_LOOK_PER_ACCOUNT_MAX = 64;
+export const DUE_LOOK_PER_ACCOUNT_MAX = 16;
 /** Accounts that are looked through then, each in some 20 us: more have never waited at once. */
 export const DUE_ACCOUNTS_MAX = 10_000;
 /** Accounts whose receivers took longer than this lately come after the others, in milliseconds. */

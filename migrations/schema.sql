@@ -1526,7 +1526,7 @@ CREATE INDEX notification_deliveries_due ON public.notification_deliveries USING
 
 CREATE INDEX notification_deliveries_target ON public.notification_deliveries USING btree (account_id, target, delivery_id DESC);
 
-CREATE INDEX notification_deliveries_turns ON public.notification_deliveries USING btree (channel, account_id, next_at) WHERE (state = 'pending'::text);
+CREATE INDEX notification_deliveries_turns ON public.notification_deliveries USING btree ((((channel || ' '::text) || account_id)), next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX notification_deliveries_waiting ON public.notification_deliveries USING btree (account_id, target) WHERE (state = 'pending'::text);
 

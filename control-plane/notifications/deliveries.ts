@@ -85,20 +85,22 @@ export async function claim(
       select account_id, delivery_id, target, next_at from notification_deliveries
       where state = 'pending' and channel = ${channel} and next_at <= (select db_clock())
       order by next_at limit ${DUE_LOOK_MAX}),
-    accounts (account_id, next_at, place) as (
-      select ''::text collate "C", null::timestamptz, 0 where (select count(*) from due) = ${DUE_LOOK_MAX}
+    accounts (key, next_at, place) as (
+      select ${`${channel} `}::text collate "C", null::timestamptz, 0
+      where (select count(*) from due) = ${DUE_LOOK_MAX}
       union all
-      select n.account_id, n.next_at, a.place + 1 from accounts a cross join lateral (
-        select d.account_id, d.next_at from notification_deliveries d
-        where d.state = 'pending' and d.channel = ${channel} and d.account_id > a.account_id
-        order by d.account_id, d.next_at limit 1) n
+      select n.key, n.next_at, a.place + 1 from accounts a cross join lateral (
+        select (d.channel || ' ' || d.account_id) collate "C" as key, d.next_at from notification_deliveries d
+        where d.state = 'pending' and (d.channel || ' ' || d.account_id) collate "C" > a.key
+          and (d.channel || ' ' || d.account_id) collate "C" < ${`${channel}!`}
+        order by 1, d.next_at limit 1) n
       where a.place < ${DUE_ACCOUNTS_MAX}),
     look as (
       select * from due where not exists (select from accounts)
       union all
       select n.* from accounts a cross join lateral (
         select d.account_id, d.delivery_id, d.target, d.next_at from notification_deliveries d
-        where d.state = 'pending' and d.channel = ${channel} and d.account_id = a.account_id
+        where d.state = 'pending' and (d.channel || ' ' || d.account_id) collate "C" = a.key
           and d.next_at <= (select db_clock())
         order by d.next_at limit ${DUE_LOOK_PER_ACCOUNT_MAX}) n
       where a.next_at <= (select db_clock())),

@@ -153,8 +153,8 @@ const GERMAN: Readonly<Record<string, Message>> = {
   'account.passkey_added': {
     subject: () => 'Ihrem Konto wurde ein Passkey hinzugefügt',
     sentence: () =>
-      'Wer diesen Passkey hat, kann sich damit allein anmelden. Waren Sie das nicht, melden Sie sich an, ändern Sie Ihr ' +
-      'Passwort und lassen Sie dabei alle Passkeys und Wiederherstellungscodes entfernen.',
+      'Wer diesen Passkey hat, kann sich damit allein anmelden. Waren Sie das nicht, melden Sie sich an, ändern Sie ' +
+      'Ihr Passwort und lassen Sie dabei alle Passkeys und Wiederherstellungscodes entfernen.',
   },
   'webhook.disabled': {
     subject: () => 'Ein Webhook wurde abgeschaltet',
