@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { allRoutes } from '../control-plane/all-routes.ts';
-import { CONSOLE_ROUTES } from '../control-plane/console/routes.ts';
 import { Custody } from '../control-plane/custody/custody.ts';
 import { connect, type Sql } from '../control-plane/db/client.ts';
 import { Lanes } from '../control-plane/decisions/lanes.ts';
@@ -14,21 +12,31 @@ import { buildServer } from '../control-plane/server.ts';
 import { SigningKeys } from '../control-plane/signing/signing-keys.ts';
 import { newSecretToken, secretHash } from '../core/secret-token.ts';
 import { newTypeId } from '../core/type-id.ts';
-import { fillDecisions } from './fill-decisions.ts';
+import { pagePaths, searchPaths } from './console-pages.ts';
+import { type Filled, fillDecisions, filledOf } from './fill-decisions.ts';
 import { benchDatabase, median, type SeededAccount, seedAccounts, seedKey } from './seed.ts';
 
 /**
  * How long every page of the console takes and how large it is, on an account with very many decisions.
  *
- * `node bench/console.ts [--decisions 1000000] [--rounds 15]`. Time: from the request on a socket of this machine to
- * the last byte, the median. Size: the page with the style sheet and the scripts it names, as they are and gzipped.
+ * `node bench/console.ts [--decisions 1000000] [--rounds 15] [--data <directory>] [--only <part of an address>]`. A
+ * directory that is named is kept, and what it holds is measured again instead of written. Time: from the request on a
+ * socket of this machine to the last byte, the median. Size: the page with the style sheet and the scripts it names, as
+ * they are and gzipped.
  */
 const { values } = parseArgs({
-  options: { decisions: { type: 'string', default: '1000000' }, rounds: { type: 'string', default: '15' } },
+  options: {
+    decisions: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '15' },
+    data: { type: 'string' },
+    only: { type: 'string', default: '' },
+  },
 });
 const [decisions, rounds] = [Number(values.decisions), Number(values.rounds)];
 const TIME_MAX_MS = 100;
 const SIZE_MAX_BYTES = 100_000;
+/** Always the same, so that a database that was kept can be opened again; it protects nothing. */
+const CUSTODY_KEY = Buffer.alloc(32, 'bench');
 
 const nothing = (): void => {};
 const METRICS = {
@@ -38,7 +46,7 @@ const METRICS = {
 
 async function serve(appUrl: string, sql: Sql) {
   const logError = (error: unknown, message: string): void => console.error(message, error);
-  const custody = new Custody(randomBytes(32));
+  const custody = new Custody(CUSTODY_KEY);
   const buckets = new TokenBuckets();
   const signing = await SigningKeys.open(sql, custody, logError);
   const versions = new VersionCache(() => 'secret');
@@ -75,40 +83,6 @@ async function signIn(sql: Sql, { accountId }: SeededAccount): Promise<string> {
   return token;
 }
 
-/** The addresses that are measured: every page, and searches that are harder than the first page. */
-function pathsOf(account: SeededAccount, keyId: string): string[] {
-  const receipt = (at: number): string => `rcp_${String(at).padStart(26, '0')}`;
-  const objects: Readonly<Record<string, string>> = {
-    mandates: account.mandateId,
-    gateways: account.instanceId,
-    keys: keyId,
-    evidence: receipt(Math.floor(decisions / 2)),
-    entries: 'evt_'.padEnd(30, '0'),
-  };
-  const pages = CONSOLE_ROUTES.filter(({ method, access }) => method === 'GET' && access === 'signed-in').flatMap(
-    ({ path }) => {
-      if (!path.includes(':id')) return [path === '/' ? '' : path];
-      const noun = path.slice(0, path.indexOf('/:id')).split('/').at(-1) ?? '';
-      const id = objects[noun];
-      return id === undefined ? [] : [path.replace(':id', id)];
-    },
-  );
-  const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
-  const searches = [
-    `mandate=${account.mandateId}&before=${Math.floor(decisions / 2)}`,
-    'code=MD-304',
-    'code=MD-105',
-    'decision=escalate',
-    'min_amount=90.99&currency=EUR',
-    'min_amount=999&currency=EUR',
-    `from=${day(20)}&to=${day(19)}&decision=deny`,
-    `from=${day(20)}&to=${day(19)}&min_amount=90.99&currency=EUR`,
-    `subject=${account.instanceId}&code=MD-302&max_amount=1.10&currency=EUR`,
-    `receipt=${receipt(decisions - 1)}`,
-  ];
-  return [...pages, ...searches.map((query) => `/evidence?${query}`)].filter((path) => !path.endsWith('/events'));
-}
-
 interface Measured {
   readonly status: number;
   readonly ms: number;
@@ -134,20 +108,40 @@ async function measure(url: string, path: string, cookie: string): Promise<Measu
   return { status, ms: median(times), bytes: total(all), gzipped: total(all.map((part) => gzipSync(part))) };
 }
 
-const database = await benchDatabase();
+/** What is measured: written on a new database, found again on one that was kept. */
+async function seeded(owner: Sql): Promise<{ account: SeededAccount; filled: Filled; size: number }> {
+  const [found] = await owner<(SeededAccount & { keyId: string; size: number })[]>`
+    select i.account_id as "accountId", i.mandate_id as "mandateId", i.instance_id as "instanceId",
+      k.key_id as "keyId", p.next_seq - 1 as size, '' as "toolId", '' as token, '' as "tokenHash"
+    from gateway_instances i join api_keys k on k.account_id = i.account_id
+    join decision_positions p on p.account_id = i.account_id order by i.created_at, i.instance_id desc limit 1`;
+  if (found !== undefined) return { account: found, filled: filledOf(found, found.keyId), size: found.size };
+  const started = performance.now();
+  const limits = { per_month: 100_000_000, per_action: 10_000 };
+  const [account] = await seedAccounts(owner, 1, 'http://127.0.0.1:9', limits);
+  if (account === undefined) throw new Error('no account was seeded');
+  const { keyId } = await seedKey(owner, account);
+  const filled = filledOf(account, keyId);
+  await owner`insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month,
+      digest, created_at, changed_at)
+    select account_id, ${filled.mandates[1]}, 'bench 2', status, scope, currency, per_action, per_month, digest,
+      created_at, changed_at from mandates`;
+  await owner`insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
+    values (${account.accountId}, ${account.mandateId}, date_trunc('month', db_clock())::date, 12000, 5000000, 700)`;
+  await fillDecisions(owner, account, filled, decisions);
+  console.log(`${decisions} decisions written in ${Math.round((performance.now() - started) / 1000)} s`);
+  return { account, filled, size: decisions };
+}
+
+const database = await benchDatabase(values.data);
 const owner = connect(database.ownerUrl, { applicationName: 'bench', max: 1, statementTimeoutMs: 3_600_000 });
 const sql = connect(database.appUrl, { applicationName: 'bench console', max: 10 });
-const started = performance.now();
-const [account] = await seedAccounts(owner, 1, 'http://127.0.0.1:9', { per_month: 100_000_000, per_action: 10_000 });
-const { keyId } = await seedKey(owner, account!);
-await owner`insert into mandate_months (account_id, mandate_id, month, reserved, booked, allows)
-  values (${account!.accountId}, ${account!.mandateId}, date_trunc('month', db_clock())::date, 12000, 5000000, 700)`;
-await fillDecisions(owner, account!, decisions);
-console.log(`${decisions} decisions written in ${Math.round((performance.now() - started) / 1000)} s`);
+const { account, filled, size } = await seeded(owner);
 const served = await serve(database.appUrl, sql);
-const cookie = `mandate_plain_session=${await signIn(owner, account!)}`;
+const cookie = `mandate_plain_session=${await signIn(owner, account)}`;
 let worst = 0;
-for (const path of pathsOf(account!, keyId)) {
+const paths = [...pagePaths(account, filled, size), ...searchPaths(account, filled, size)];
+for (const path of paths.filter((one) => one.includes(values.only))) {
   const { status, ms, bytes, gzipped } = await measure(served.url, path, cookie);
   const over = ms >= TIME_MAX_MS || bytes >= SIZE_MAX_BYTES ? '  OVER' : '';
   worst = Math.max(worst, ms);

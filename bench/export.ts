@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { ExportCheck } from '../core/export-check.ts';
 import { readJwks } from '../core/jwk.ts';
 import { cpuMicroseconds, nodeRss } from './cpu.ts';
-import { startEvidenceGateway } from './gateway.ts';
+import { compileAll, startEvidenceGateway } from './gateway.ts';
 import { median } from './seed.ts';
 
 /**
@@ -27,6 +27,7 @@ const MIB = 1_048_576;
 const SAMPLE_MS = 50;
 
 const [entries, rounds] = [Number(values.entries), Number(values.rounds)];
+await compileAll();
 const system = await startEvidenceGateway(entries);
 const directory = await mkdtemp(join(tmpdir(), 'mandate-bench-export-'));
 const file = join(directory, 'export');
@@ -113,7 +114,6 @@ console.log(
 );
 console.log(
   `control plane: at most ${most.toFixed(0)} MiB, ${idle.toFixed(0)} idle, ${before.toFixed(0)} after the first; ` +
-    `an export may add ${FLOORS.mib}`,
+    `floor ${FLOORS.mib} for the whole process`,
 );
-process.exitCode =
-  median(rates) >= FLOORS.exported && median(checked) >= FLOORS.checked && most - idle < FLOORS.mib ? 0 : 1;
+process.exitCode = median(rates) >= FLOORS.exported && median(checked) >= FLOORS.checked && most < FLOORS.mib ? 0 : 1;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startScript } from './children.ts';
 import { nodeRss } from './cpu.ts';
-import { gateway } from './gateway.ts';
+import { compileAll, gateway } from './gateway.ts';
 import type { LoadOptions } from './load.ts';
 
 /**
@@ -21,6 +21,7 @@ const SETTLED_MS = 60_000;
 const MIB = 1_048_576;
 
 const upstream = await startScript('upstream.ts');
+await compileAll();
 const running = await gateway.start(upstream.url, { accounts: 1 });
 const load: LoadOptions = {
   url: running.url,

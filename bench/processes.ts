@@ -15,7 +15,7 @@ export async function startProcess(entry: string, env: NodeJS.ProcessEnv): Promi
   const path = fileURLToPath(new URL(`../${entry}.ts`, import.meta.url));
   const cache = fileURLToPath(new URL('../node_modules/.cache/mandate', import.meta.url));
   const child = fork(path, [], {
-    env: { NODE_COMPILE_CACHE: cache, ...process.env, ...env },
+    env: { NODE_COMPILE_CACHE: cache, MALLOC_ARENA_MAX: '1', ...process.env, ...env },
     execArgv: NODE_FLAGS,
     stdio: 'inherit',
   });

@@ -22,9 +22,12 @@ export interface BenchDatabase {
   stop(): Promise<void>;
 }
 
-/** Starts a migrated embedded PostgreSQL (fsync and synchronous_commit on) in a directory that `stop` removes. */
-export async function benchDatabase(): Promise<BenchDatabase> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'mandate-bench-'));
+/**
+ * Starts a migrated embedded PostgreSQL (fsync and synchronous_commit on), in `kept` where that names a directory, else
+ * in one that `stop` removes.
+ */
+export async function benchDatabase(kept?: string): Promise<BenchDatabase> {
+  const dataDir = kept ?? (await mkdtemp(join(tmpdir(), 'mandate-bench-')));
   const server = await startEmbedded({ dataDir });
   await migrate(server.ownerUrl, { app: server.app });
   return {
@@ -33,7 +36,7 @@ export async function benchDatabase(): Promise<BenchDatabase> {
     pid: server.pid,
     stop: async () => {
       await server.stop();
-      await rm(dataDir, { recursive: true, force: true });
+      if (kept === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };
 }

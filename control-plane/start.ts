@@ -154,7 +154,7 @@ async function startListeners(
   parts: ControlPlaneParts,
   undo: Undo,
 ): Promise<Record<string, string>> {
-  const { config, sql, lanes, metrics, signing, issuer, buckets, keyUses, sandboxAccountId, logError } = core;
+  const { config, sql, lanes, metrics, buckets, keyUses, sandboxAccountId, logError } = core;
   const escalations = parts.escalations(core);
   metrics.watch({ laneDepth: () => lanes.depth, pendingEscalations: () => escalations.countPending() });
   const internal = await startInternalServer({
@@ -165,7 +165,6 @@ async function startListeners(
     buckets,
     escalations,
     keyUsed: (accountId, keyId, atMs) => keyUses.note(accountId, keyId, atMs),
-    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(issuer, facts)),
     sandboxAccountId,
     metrics,
     logError,

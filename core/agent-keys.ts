@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { parseDidKey } from './did-key.ts';
+import { type DidKey, didOfVerificationMethod, parseDidKey } from './did-key.ts';
 import { type NativePublicKey, readPublicKey } from './ed25519.ts';
 import { AGENT_KEYS_MAX } from './limits.ts';
 
@@ -12,6 +12,18 @@ import { AGENT_KEYS_MAX } from './limits.ts';
 export class AgentKeys {
   // LRUCache has no null values, and what is refused costs as much to find out as what is accepted.
   readonly #known = new LRUCache<string, { readonly key: NativePublicKey | null }>({ max: AGENT_KEYS_MAX });
+
+  readonly #signers = new LRUCache<string, DidKey>({ max: AGENT_KEYS_MAX });
+
+  /** As `didOfVerificationMethod`. */
+  signerOf(method: string): DidKey | null {
+    const known = this.#signers.get(method);
+    if (known !== undefined) return known;
+    const did = didOfVerificationMethod(method);
+    // What is refused is not remembered: it may be any text, of any length.
+    if (did !== null) this.#signers.set(method, did);
+    return did;
+  }
 
   /** Whether a text was looked at before, so that {@link get} costs nothing. */
   knows(did: string): boolean {

@@ -7,6 +7,12 @@ for (let digit = 0; digit < ALPHABET.length; digit++) DIGIT_OF[ALPHABET.charCode
 /** log 256 / log 58, rounded up: what one byte takes at most. */
 const CHARACTERS_PER_BYTE = 1.3658;
 
+/** A limb of the number that is read, and the digits that surely fit one. */
+const LIMB_BYTES = 3;
+const LIMB = 2 ** (8 * LIMB_BYTES);
+const LIMB_DIGITS = 4;
+const ONE = ALPHABET.charCodeAt(0);
+
 /**
  * The base58btc text of `bytes`: one `1` for each leading zero byte, then the rest as one big-endian number.
  *
@@ -41,23 +47,45 @@ export function encodeBase58(bytes: Uint8Array): string {
  */
 export function decodeBase58(text: string, length: number): Uint8Array | null {
   if (text.length > Math.ceil(length * CHARACTERS_PER_BYTE)) return null;
-  const bytes = new Uint8Array(length);
-  // Bytes in use, from the end.
+  // Little-endian limbs; as many as are in use.
+  const limbs = new Float64Array(Math.ceil(length / LIMB_BYTES) + 1);
   let used = 0;
   let ones = 0;
-  for (let at = 0; at < text.length; at++) {
-    let carry = DIGIT_OF[text.charCodeAt(at)] ?? -1;
-    if (carry < 0) return null;
-    if (carry === 0 && ones === at) ones += 1;
+  while (ones < text.length && text.charCodeAt(ones) === ONE) ones += 1;
+  for (let at = ones; at < text.length; ) {
+    // As many digits at once as fit a limb: the product of two limbs and a carry is exact in a double.
+    let group = 0;
+    let weight = 1;
+    for (let n = 0; n < LIMB_DIGITS && at < text.length; n++, at++) {
+      const digit = DIGIT_OF[text.charCodeAt(at)] ?? -1;
+      if (digit < 0) return null;
+      group = group * 58 + digit;
+      weight *= 58;
+    }
+    let carry = group;
     for (let i = 0; i < used || carry > 0; i++) {
-      if (i === length) return null;
-      carry += (bytes[length - 1 - i] as number) * 58;
-      bytes[length - 1 - i] = carry & 0xff;
-      carry >>= 8;
+      if (i === limbs.length) return null;
+      const sum = (limbs[i] as number) * weight + carry;
+      carry = Math.floor(sum / LIMB);
+      limbs[i] = sum - carry * LIMB;
       if (i === used) used += 1;
     }
   }
-  return ones + used === length ? bytes : null;
+  return bytesOf(limbs, ones, length);
+}
+
+/** The number as big-endian bytes behind so many zeros, or null where that is not exactly `length` bytes. */
+function bytesOf(limbs: Float64Array, zeros: number, length: number): Uint8Array | null {
+  const bytes = new Uint8Array(length);
+  let first = length;
+  for (let i = 0; i < limbs.length * LIMB_BYTES; i++) {
+    const byte = ((limbs[Math.floor(i / LIMB_BYTES)] as number) >> ((i % LIMB_BYTES) * 8)) & 0xff;
+    if (byte === 0) continue;
+    if (i >= length) return null;
+    first = length - 1 - i;
+    bytes[first] = byte;
+  }
+  return zeros === first ? bytes : null;
 }
 
 /** `z` and the base58btc text: what Multibase calls it. */

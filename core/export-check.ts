@@ -82,13 +82,22 @@ export class ExportCheck {
   #suspect: { readonly line: Line; readonly before: Line | null } | null = null;
   /** An entry of a JSON file without the comma behind it, or with one too many. */
   #unseparated: number | null = null;
+  readonly #readsBodies: boolean;
   #closed = false;
   #problem: ExportProblem | null = null;
 
-  /** `onEntry` hears of each entry that continues the chain, and of the tree of all before it. */
-  constructor(keys: PinnedKeys, onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void = () => {}) {
+  /**
+   * `onEntry` hears of each entry that continues the chain, and of the tree of all before it. `readsBodies` false
+   * leaves out whether a body can be read in one way only: for who hashes bodies that it wrote itself.
+   */
+  constructor(
+    keys: PinnedKeys,
+    onEntry: (entry: CheckedEntry, treeBefore: RightEdge | null) => void = () => {},
+    { readsBodies = true }: { readonly readsBodies?: boolean } = {},
+  ) {
     this.#keys = keys;
     this.#onEntry = onEntry;
+    this.#readsBodies = readsBodies;
   }
 
   /** Entries that were checked so far. */
@@ -228,7 +237,8 @@ export class ExportCheck {
     const body = buffer.toString('latin1', at + TIME_CHARACTERS, at + TIME_CHARACTERS + BODY.length);
     if (!TIME.test(time) || body !== BODY) return UNKNOWN_FORM;
     const bodyAt = at + TIME_CHARACTERS + BODY.length;
-    if (!isReadOneWay(buffer.toString('utf8', bodyAt, end - tail[0].length))) return AMBIGUOUS;
+    const bodyEnd = end - tail[0].length;
+    if (this.#readsBodies && !isReadOneWay(buffer.toString('utf8', bodyAt, bodyEnd))) return AMBIGUOUS;
     return { seq, id, at: time, prev, hash: leafHash(buffer, start, end) };
   }
 

@@ -155,8 +155,12 @@ export const CLIENT_KEEP_ALIVE_MS = 65_000;
 export const AGENT_STALL_MS = 120_000;
 /** Bytes of refused or unread bodies that are read and forgotten, so that their sender sees the answer. */
 export const DISCARDED_BODY_MAX_BYTES = 16 * 1024 * 1024;
-/** Bytes of request bodies that one worker holds in memory; beyond it requests are refused with 503. */
+/** Bytes of request bodies that one worker holds in memory, and of one token: room for others stays. */
 export const BUFFERED_BODIES_MAX_BYTES = 64 * 1024 * 1024;
+export const BUFFERED_BODIES_PER_TOKEN_MAX_BYTES = 16 * 1024 * 1024;
+/** What is read for a token that nobody vouched for yet; payments are smaller, and have memory of their own. */
+export const SMALL_BODY_MAX_BYTES = 16 * 1024;
+export const BUFFERED_SMALL_BODIES_MAX_BYTES = 16 * 1024 * 1024;
 /** The longest `Prefer: wait` (contract §7), in seconds. */
 export const PREFER_WAIT_MAX_SECONDS = 600;
 /** Messages of a control plane, in bytes. */
@@ -346,7 +350,18 @@ export const WITNESS_ANSWER_MAX_BYTES = 64 * 1024;
 export const CONSISTENCY_PROOF_MAX = 63;
 /** Bytes of one line of an exported file: an entry's body has 64 KiB, a trailer a timestamp token in base64. */
 export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
-/** Entries that an export reads at a time. It holds two such pages: 0.5 MiB as a rule, 17 where all are the longest. */
-export const EXPORT_PAGE_ENTRIES = 256;
+/**
+ * Entries that an export reads at a time, and the bytes that the next page should have by the one before. It holds two
+ * pages: 1 MiB as a rule, 33 where entries of 64 KiB follow upon small ones.
+ */
+export const EXPORT_PAGE_ENTRIES = 512;
+export const EXPORT_PAGE_TARGET_BYTES = 512 * 1024;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;
+/** How long one question to a name server waits for its answer, in milliseconds, and how often it is asked. */
+export const NAME_TIMEOUT_MS = 1_500;
+export const NAME_TRIES = 2;
+/** How long IPv6 addresses are waited for once those of IPv4 are there (RFC 8305 §3), in milliseconds. */
+export const NAME_ADDRESSES_WAIT_MS = 50;
+/** Names that one process resolves at once: each is a socket and a few kilobytes. */
+export const NAMES_AT_ONCE_MAX = 512;

@@ -1,23 +1,12 @@
-import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
+import { type Resolve, resolverFor } from './name-resolver.ts';
 import { isAllowedAddress } from './target-address.ts';
 
 /** The connection to a target was never established, so nothing reached it. */
 export class TargetUnreachable extends Error {
   override readonly name = 'TargetUnreachable';
 }
-
-/** What the resolver is: node:dns's `lookup` with `all`, or a test's. */
-export type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
-
-const systemResolve: Resolve = (host) =>
-  new Promise((resolve, reject) => {
-    dnsLookup(host, { all: true, verbatim: true }, (error, addresses) => {
-      if (error) reject(error);
-      else resolve(addresses);
-    });
-  });
 
 export interface GuardOptions {
   readonly allowPrivate: boolean;
@@ -41,7 +30,7 @@ type Connected = (error: Error | null, socket: Socket | null) => void;
  * certificate for the name, not for the address.
  */
 export function guardedConnector(options: GuardOptions): (to: ConnectTo, done: Connected) => void {
-  const resolve = options.resolve ?? systemResolve;
+  const resolve = options.resolve ?? resolverFor(options.allowPrivate);
   return (to, done) => {
     void open(to, options, resolve).then(
       (socket) => done(null, socket),

@@ -160,12 +160,20 @@ declare
   v_form text;
   v_wrong record;
 begin
-  -- The usual statement has one account and one time: what all its entries share is looked at once.
-  select min(a.account_id) as account_id, min(a.at) as at, min(a.id) as id, max(octet_length(a.body)) as body_bytes,
+  -- The hashes are computed below `offset 0`, so that the bodies are not sorted along.
+  select min(a.account_id) as account_id, min(a.at) as at, min(a.id) as id, max(a.body_bytes) as body_bytes,
     min(a.seq) as seq, min(a.account_id) = max(a.account_id) as one_account,
     min(a.at) = max(a.at) and bool_and(a.kind in ('decision', 'outcome')) and min(octet_length(a.id)) = 30
-      and max(octet_length(a.id)) = 30 and string_agg(a.id, '') !~ '[^0-9a-z_]' as alike into v_all
-  from added a;
+      and max(octet_length(a.id)) = 30 and string_agg(a.id, '') !~ '[^0-9a-z_]' as alike,
+    -- Each hash is then 32 bytes long, each `prev` as well, so that both can be compared end to end.
+    bool_and(a.hash = a.leaf_hash and octet_length(a.prev) = 32) and max(a.seq) - min(a.seq) = count(*) - 1 as whole,
+    string_agg(a.prev, ''::bytea order by a.seq) as prevs, string_agg(a.hash, ''::bytea order by a.seq) as hashes
+  into v_all
+  from (
+    select n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.hash, octet_length(n.body) as body_bytes,
+      evidence_leaf_hash(n.account_id, n.seq, n.id, n.kind, n.at, n.prev, n.body) as leaf_hash
+    from added n offset 0
+  ) a;
   if not (v_all.one_account and v_all.alike)
     or evidence_form_problem(v_all.account_id, 'decision', v_all.at, v_all.id, v_all.body_bytes) is not null then
     select min(evidence_form_problem(a.account_id, a.kind, a.at, a.id, octet_length(a.body))) into v_form from added a;
@@ -174,13 +182,17 @@ begin
     end if;
   end if;
 
-  -- The hashes are computed below `offset 0`, so that the bodies are not sorted along.
   if v_all.one_account then
     -- By these values, not by a join: only the one partition is opened.
     select p.seq, p.hash, p.at into v_before from evidence p
     where p.account_id = v_all.account_id and p.seq = v_all.seq - 1;
     if v_all.seq = 0 then
       select -1::bigint as seq, decode(repeat('00', 32), 'hex') as hash, '' as at into v_before;
+    end if;
+    if v_all.alike and v_all.whole and v_all.seq = v_before.seq + 1
+      and v_all.prevs = v_before.hash || substr(v_all.hashes, 1, octet_length(v_all.hashes) - 32)
+      and v_all.at >= v_before.at and v_all.at <= greatest(v_latest, v_before.at) then
+      return null;
     end if;
     select x.account_id, x.seq, x.problem into v_wrong from (
       select n.account_id, n.seq, evidence_chain_problem(n.seq, n.prev, n.at, n.hash, n.leaf_hash,
@@ -877,10 +889,10 @@ create table public.authorisations (
   constraint authorisations_consumption_answer_check CHECK ((length(consumption_answer) <= 4096)),
   constraint authorisations_consumption_digest_check CHECK ((octet_length(consumption_digest) = 32)),
   constraint authorisations_counterparty_check CHECK ((length(counterparty) <= 256)),
-  constraint authorisations_ctx_check CHECK ((ctx ~ '^sha-256:[0-9a-f]{64}$'::text)),
-  constraint authorisations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-  constraint authorisations_month_check CHECK ((month = date_trunc('month'::text, (month)::timestamp with time zone))),
-  constraint authorisations_receipt_id_check CHECK ((receipt_id ~ '^rcp_[0-9a-z]{26}$'::text)),
+  constraint authorisations_ctx_check CHECK (((length(ctx) = 72) AND starts_with(ctx, 'sha-256:'::text) AND (substr(ctx, 9) !~ '[^0-9a-f]'::text))),
+  constraint authorisations_currency_check CHECK (((length(currency) = 3) AND (currency !~ '[^A-Z]'::text))),
+  constraint authorisations_month_check CHECK ((date_part('day'::text, month) = (1)::double precision)),
+  constraint authorisations_receipt_id_check CHECK (((length(receipt_id) = 30) AND (receipt_id ~ '^rcp_[0-9a-z]*$'::text))),
   constraint authorisations_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'booked'::text, 'released'::text, 'final'::text]))),
   constraint authorisations_token_hash_check CHECK ((octet_length(token_hash) = 32)),
   constraint authorisations_pkey PRIMARY KEY (account_id, receipt_id),

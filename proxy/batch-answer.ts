@@ -6,6 +6,7 @@ import {
   decisionAnswer,
   type GatewayAnswer,
   type RateState,
+  type VerifyResult,
 } from '../core/wire.ts';
 
 const DENIALS: ReadonlySet<unknown> = new Set(DENIAL_CODES.map(([code]) => code));
@@ -13,8 +14,8 @@ const DENIALS: ReadonlySet<unknown> = new Set(DENIAL_CODES.map(([code]) => code)
 /**
  * Reads the control plane's answer to one batch: exactly what `batchAnswer` accepts, or throws as it does.
  *
- * Almost every answer is an allow for a known target or a deny. Those are checked here by hand, at a tenth of the cost;
- * everything else, and whatever is wrong with them, is left to the schema.
+ * Almost every answer is an allow for a known target, a decided verification or a deny. Those are checked here by hand,
+ * at a tenth of the cost; everything else, and whatever is wrong with them, is left to the schema.
  */
 export function readBatchAnswer(text: string): BatchAnswer {
   const value: unknown = JSON.parse(text);
@@ -25,7 +26,7 @@ export function readBatchAnswer(text: string): BatchAnswer {
 
 function readAnswer(value: unknown): DecisionAnswer {
   const answer = record(value) ?? NO_FIELDS;
-  return allowOf(answer) ?? denyOf(answer) ?? decisionAnswer.parse(value);
+  return allowOf(answer) ?? resultOf(answer) ?? denyOf(answer) ?? decisionAnswer.parse(value);
 }
 
 function allowOf({ answer, receipt_id, account_id, instance_id, target, rate }: Fields): GatewayAnswer | null {
@@ -38,6 +39,11 @@ function denyOf({ answer, receipt_id, code, reason_text, rate }: Fields): Gatewa
   if (answer !== 'deny' || !isDenial(code) || !isRate(rate)) return null;
   if (typeof receipt_id !== 'string' || typeof reason_text !== 'string') return null;
   return { answer, receipt_id, code, reason_text, rate };
+}
+
+function resultOf({ answer, receipt_id, body, replayed, rate }: Fields): VerifyResult | null {
+  if (answer !== 'result' || typeof receipt_id !== 'string' || typeof body !== 'string' || !isRate(rate)) return null;
+  return typeof replayed === 'boolean' ? { answer, receipt_id, body, replayed, rate } : null;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -185,6 +185,12 @@ export class DecisionLane {
     this.#send(asks, outcomes, charges);
   }
 
+  /** Whether anybody waits for what is to be sent; outcomes alone travel with the next asks, or soon. */
+  get #awaited(): boolean {
+    if (this.#asks.length + this.#charges.length > 0 || this.#closed) return true;
+    return this.#outcomes.length >= BATCH_OTHERS_MAX || this.#outcomes.some(({ done }) => done !== null);
+  }
+
   /** Whether what waits must wait on: enough messages are under way, and none of them takes unusually long. */
   get #full(): boolean {
     const { size } = this.#inFlight;
@@ -248,7 +254,8 @@ export class DecisionLane {
     this.away = false;
     this.#inFlight.delete(batch);
     // The next message leaves first, so that the control plane works on it while what is answered here is forwarded.
-    this.#flush();
+    if (this.#awaited) this.#flush();
+    else if (this.#outcomes.length > 0) this.#linger ??= setTimeout(this.#lingered, OUTCOME_LINGER_MS);
     this.#settle(batch, answer);
   }
 

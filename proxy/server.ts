@@ -8,7 +8,7 @@ import {
   CLIENT_REQUEST_TIMEOUT_MS,
   HEAD_MAX_BYTES,
 } from '../core/limits.ts';
-import type { Resolve } from '../core/target-connection.ts';
+import type { Resolve } from '../core/name-resolver.ts';
 import { DecisionClient } from './decision-client.ts';
 import { Mappings } from './gateway/mappings.ts';
 import { Gateway, gatewayPrefix } from './gateway/route.ts';

@@ -1,3 +1,5 @@
+import { hexToBytes } from '@noble/hashes/utils.js';
+
 /** What the checker uses of `Buffer`, in a browser; the same answers as Node's (a test holds the two together). */
 export class PageBuffer extends Uint8Array {
   static override from(source: unknown, second?: unknown, third?: unknown): PageBuffer {
@@ -53,6 +55,7 @@ export function isUtf8(bytes: Uint8Array): boolean {
 
 function bytesOfText(text: string, encoding: string): PageBuffer {
   if (encoding === 'utf8') return new PageBuffer(new TextEncoder().encode(text));
+  if (encoding === 'hex') return new PageBuffer(hexToBytes(text));
   if (encoding !== 'base64url') throw new RangeError('the page does not know this encoding');
   // Node skips what it does not know; whoever calls compares with what is written again, which empty is not.
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) return new PageBuffer(0);

@@ -27,8 +27,9 @@ const CACHE_DIRECTORY = fileURLToPath(new URL('../../node_modules/.cache/mandate
 
 /**
  * The environment of a program: ours, `overrides`, and a compile cache that other users cannot write to. With a warm
- * cache types need no stripping, which starts faster and saves about 28 MiB in each process.
+ * cache types need no stripping, which starts faster and saves about 28 MiB in each process. One arena of glibc in
+ * place of one for each thread saves another 8: the few threads beside V8's hardly allocate.
  */
 export function entryEnvironment(base: Environment, overrides: Environment = {}): NodeJS.ProcessEnv {
-  return { NODE_COMPILE_CACHE: CACHE_DIRECTORY, ...base, ...overrides };
+  return { NODE_COMPILE_CACHE: CACHE_DIRECTORY, MALLOC_ARENA_MAX: '1', ...base, ...overrides };
 }

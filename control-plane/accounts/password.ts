@@ -14,8 +14,10 @@ const SALT_BYTES = 16;
 /** Parameters beyond these in a stored hash were not written by us: 128 MiB and 4 lanes. */
 const COST_LOG2_MAX = 17;
 const PARALLELISM_MAX = 4;
-/** Hashes that may run or wait at once: each holds 32 MiB and a thread for about a tenth of a second. */
+/** Hashes that may wait or run at once, each for about a tenth of a second. */
 const HASHES_MAX = 32;
+/** Those that run: each holds 32 MiB and one of the four threads that signatures of decisions need as well. */
+const HASHES_RUNNING_MAX = 2;
 
 const HASH = /^scrypt\$ln=([0-9]{1,2}),r=([0-9]{1,2}),p=([0-9]{1,2})\$([A-Za-z0-9_-]{22})\$([A-Za-z0-9_-]{43})$/;
 
@@ -76,24 +78,38 @@ export function passwordWeakness(password: string, email: string): PasswordWeakn
   return null;
 }
 
+let asked = 0;
 let running = 0;
+const waiting: (() => void)[] = [];
 
 async function derive(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
-  if (running >= HASHES_MAX) {
+  if (asked >= HASHES_MAX) {
     throw new ProblemError('overloaded', 'Too many people sign in at once; try again.', { retryAfterSeconds: 1 });
   }
-  running += 1;
+  asked += 1;
   try {
-    return await new Promise((resolve, reject) => {
-      const maxmem = 256 * (options.N ?? COST) * (options.r ?? BLOCK_SIZE);
-      const text = password.normalize('NFKC');
-      scrypt(text, salt, KEY_BYTES, { ...options, maxmem }, (error, key) =>
-        error === null ? resolve(key) : reject(error),
-      );
-    });
+    if (running >= HASHES_RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running += 1;
+    try {
+      return await scryptKey(password, salt, options);
+    } finally {
+      // The place is handed on, so that nobody overtakes who waits.
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next();
+    }
   } finally {
-    running -= 1;
+    asked -= 1;
   }
+}
+
+function scryptKey(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
+  const maxmem = 256 * (options.N ?? COST) * (options.r ?? BLOCK_SIZE);
+  return new Promise((resolve, reject) => {
+    scrypt(password.normalize('NFKC'), salt, KEY_BYTES, { ...options, maxmem }, (error, key) =>
+      error === null ? resolve(key) : reject(error),
+    );
+  });
 }
 
 /** The most used passwords of at least twelve characters (public breach statistics). */

@@ -5,10 +5,19 @@ import { openApiDocument } from './openapi-document.ts';
 
 /** GET /api/openapi.json and GET /api/docs: the description of the public API, for anybody (contract §8). */
 export function registerOpenApiRoutes(app: FastifyInstance, { issuer }: Pick<RouteDependencies, 'issuer'>): void {
-  const document = openApiDocument(issuer);
-  const [text, page] = [JSON.stringify(document), docsPage(document)];
+  // Made for the first who asks: making it takes more memory than a control plane that nobody asks should hold.
+  let made: { readonly text: string; readonly page: string } | null = null;
+  const description = () => {
+    if (made !== null) return made;
+    const document = openApiDocument(issuer);
+    made = { text: JSON.stringify(document), page: docsPage(document) };
+    return made;
+  };
   app.get('/api/openapi.json', { config: { public: true } }, async (_request, reply) => {
-    return reply.header('x-content-type-options', 'nosniff').type('application/json; charset=utf-8').send(text);
+    return reply
+      .header('x-content-type-options', 'nosniff')
+      .type('application/json; charset=utf-8')
+      .send(description().text);
   });
   app.get('/api/docs', { config: { public: true } }, async (_request, reply) => {
     reply.headers({
@@ -16,6 +25,6 @@ export function registerOpenApiRoutes(app: FastifyInstance, { issuer }: Pick<Rou
       'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',
     });
-    return reply.type('text/html; charset=utf-8').send(page);
+    return reply.type('text/html; charset=utf-8').send(description().page);
   });
 }

@@ -204,6 +204,9 @@ async function shellFacts({ sql, logError }: ConsoleDependencies, accountId: str
   return { pendingApprovals: Number(row?.pending ?? 0) };
 }
 
+/** 422 and the statuses below it say something of the request; those above of what the service can bear. */
+const LAST_ASKED_IN_VAIN = 422;
+
 async function answerError(
   deps: ConsoleDependencies,
   error: unknown,
@@ -219,7 +222,12 @@ async function answerError(
   securityHeaders(reply, new URL(deps.issuer).protocol === 'https:');
   // A request that was refused before its session was looked up is shown what everybody may see.
   const visit = visits.get(request) ?? newVisit(deps, request, reply, { session: null, secret: '' });
-  return sendPage({ ...visit, session: null }, reply, errorPage({ ...visit, session: null }, problem), null);
+  const { session } = visit;
+  // What a person asked for in vain is told within the frame that they came from; more than that may not be there.
+  const within = session === null || problem.status > LAST_ASKED_IN_VAIN ? null : session.accountId;
+  const shell = within === null ? null : await shellFacts(deps, within).catch(() => null);
+  const shown = shell === null ? { ...visit, session: null } : visit;
+  return sendPage(shown, reply, errorPage(shown, problem), shell);
 }
 
 function consoleProblem(error: unknown): ProblemError {

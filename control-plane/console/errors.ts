@@ -2,6 +2,7 @@ import { PROBLEMS, type ProblemCode, type ProblemError } from '../../core/errors
 import { html } from './html.ts';
 import { buttonLink, column, heading, notice } from './parts/page-parts.ts';
 import { CONSOLE_PREFIX } from './paths.ts';
+import { serviceText } from './service-text.ts';
 import { type PageAnswer, page, type Visit } from './visit.ts';
 import type { Words } from './words.ts';
 
@@ -26,7 +27,8 @@ export function problemText(words: Words, problem: ProblemError): string {
   return explained(words, problem)[1];
 }
 
-function explained({ errors }: Words, problem: ProblemError): [title: string, text: string] {
+function explained(words: Words, problem: ProblemError): [title: string, text: string] {
+  const { errors } = words;
   const seconds = problem.retryAfterSeconds ?? 1;
   switch (problem.code satisfies ProblemCode) {
     case 'not_found':
@@ -50,6 +52,6 @@ function explained({ errors }: Words, problem: ProblemError): [title: string, te
     case 'internal':
       return [errors.heading, errors.internal];
     default:
-      return [errors.heading, problem.detail === '' ? PROBLEMS[problem.code][1] : problem.detail];
+      return [errors.heading, serviceText(words, problem.detail === '' ? PROBLEMS[problem.code][1] : problem.detail)];
   }
 }

@@ -1,9 +1,10 @@
 import type { z } from 'zod';
 import { fieldProblems } from '../../core/body-value.ts';
-import { ProblemError } from '../../core/errors.ts';
+import { type FieldProblem, ProblemError } from '../../core/errors.ts';
 import type { FormFields } from '../../core/form.ts';
 import { CSRF_FIELD } from './csrf.ts';
 import type { FormState } from './parts/form-parts.ts';
+import { serviceText } from './service-text.ts';
 import type { Visit } from './visit.ts';
 
 /** A form as it was read: its value, or what to show again. */
@@ -20,11 +21,11 @@ export function formValues({ request }: Pick<Visit, 'request'>): Record<string, 
 }
 
 /** Reads a form of texts by its schema; what the schema does not know is refused. */
-export function readForm<T>(visit: Pick<Visit, 'request'>, schema: z.ZodType<T>): ReadForm<T> {
+export function readForm<T>(visit: Pick<Visit, 'request' | 'words'>, schema: z.ZodType<T>): ReadForm<T> {
   const values = formValues(visit);
   const parsed = schema.safeParse({ ...values });
   if (parsed.success) return { ok: true, value: parsed.data, state: { values, errors: {} } };
-  return { ok: false, state: refusedForm(values, fieldProblems(parsed.error)) };
+  return { ok: false, state: refusedForm(values, inWords(visit, fieldProblems(parsed.error))) };
 }
 
 /**
@@ -32,16 +33,18 @@ export function readForm<T>(visit: Pick<Visit, 'request'>, schema: z.ZodType<T>)
  *
  * @throws whatever is no refusal of fields
  */
-export function stateOfRefusal(visit: Pick<Visit, 'request'>, error: unknown): FormState {
+export function stateOfRefusal(visit: Pick<Visit, 'request' | 'words'>, error: unknown): FormState {
   if (!(error instanceof ProblemError) || error.code !== 'invalid') throw error;
-  return refusedForm(formValues(visit), error.fields);
+  return refusedForm(formValues(visit), inWords(visit, error.fields));
+}
+
+/** What the service said of fields, in the words of the console. */
+export function inWords({ words }: Pick<Visit, 'words'>, problems: readonly FieldProblem[]): FieldProblem[] {
+  return problems.map(({ field, message }) => ({ field, message: serviceText(words, message) }));
 }
 
 /** A form with what is wrong with its fields, by name; one problem a field is enough. */
-export function refusedForm(
-  values: Readonly<Record<string, string>>,
-  problems: readonly { readonly field: string; readonly message: string }[],
-): FormState {
+export function refusedForm(values: Readonly<Record<string, string>>, problems: readonly FieldProblem[]): FormState {
   const errors: Record<string, string> = Object.create(null);
   for (const { field, message } of problems) errors[field] ??= capitalised(message);
   return { values, errors };

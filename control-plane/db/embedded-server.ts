@@ -59,6 +59,8 @@ const SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
   full_page_writes: 'on',
+  // One system call makes a commit durable, in place of a write and a flush.
+  ...(process.platform === 'linux' ? { wal_sync_method: 'open_datasync' } : {}),
   shared_buffers: '128MB',
   jit: 'off',
   max_wal_senders: '0',
@@ -205,10 +207,20 @@ function freePort(): Promise<number> {
   });
 }
 
+/**
+ * glibc's allocator gives memory back beyond 128 KiB, so that each batch of a session would have it given and cleared
+ * anew by the kernel; in bytes, a session.
+ */
+const ALLOCATOR = {
+  MALLOC_TRIM_THRESHOLD_: '8388608',
+  MALLOC_TOP_PAD_: '262144',
+  MALLOC_MMAP_THRESHOLD_: '4194304',
+};
+
 /** Nothing of our own environment, which holds secrets, is passed on. */
 function serverEnvironment(native: string): NodeJS.ProcessEnv {
   const path = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH';
-  return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', [path]: join(native, 'lib') };
+  return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', ...ALLOCATOR, [path]: join(native, 'lib') };
 }
 
 interface ServerHandle {

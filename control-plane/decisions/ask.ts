@@ -34,7 +34,11 @@ export interface VerificationMeans {
 /** An answer that is no decision. */
 export type Problem = GatewayAnswer & { readonly answer: 'problem' };
 
-/** A verification that was decided and recorded; `text` writes its answer once the MAT that belongs to it is signed. */
+/**
+ * A verification that was decided; its answer is given only when it is committed.
+ *
+ * `text` writes the answer. `sign` signs the MAT that belongs to it ahead of that, while the database is at work.
+ */
 export interface DecidedVerification {
   readonly answer: 'result';
   readonly receiptId: string;
@@ -42,8 +46,10 @@ export interface DecidedVerification {
   /** The database's time at which its API key was found valid, in milliseconds. */
   readonly keyUsedAtMs: number;
   readonly rate: RateState;
-  readonly mat: MatFacts | null;
-  readonly text: (mat: string | null) => string;
+  /** Never throws. */
+  readonly sign: () => void;
+  /** Throws where the MAT cannot be signed. */
+  readonly text: () => string;
 }
 
 export function problem(

@@ -31,7 +31,11 @@ export interface BatchDependencies {
   readonly logError: (error: unknown, message: string) => void;
 }
 
-type Reply = () => void;
+/** What became of an item: told when it is committed; `sign` is for when its batch is on the way to the database. */
+interface Reply {
+  readonly tell: () => void;
+  readonly sign?: () => void;
+}
 
 const NOT_COMPLETED = 'The decision could not be completed.';
 
@@ -63,6 +67,7 @@ export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, item
   try {
     replies = decideAll(dependencies, recording, facts, items);
     sent = lane.connection.whole(recording.single, (sql) => recording.send(sql));
+    for (const reply of replies) reply.sign?.();
   } catch (error) {
     dependencies.logError(error, 'a batch could not be decided');
     return { items, landed: Promise.resolve('refused') };
@@ -72,7 +77,7 @@ export function sendAhead(lane: BatchLane, dependencies: BatchDependencies, item
     (results) => {
       dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
       committed(lane, dependencies, { recording, source: 'carried' }, results);
-      for (const reply of replies) reply();
+      for (const reply of replies) reply.tell();
       return 'committed' as const;
     },
     (error: unknown) => {
@@ -105,7 +110,7 @@ export async function runOnRead(
     const started = performance.now();
     const replies = await transactOnRead(lane, dependencies, items);
     dependencies.metrics.batch(items.length, (performance.now() - started) / 1000);
-    for (const reply of replies) reply();
+    for (const reply of replies) reply.tell();
   } catch (error) {
     dependencies.logError(error, 'a batch of decisions failed');
     const alone = error instanceof ConnectionLost || isUnavailable(error) ? [] : byAccount(items);
@@ -139,7 +144,9 @@ async function transactOnRead(
     connection.assertSame(generation);
     const recording = new Recording();
     const replies = decideAll(dependencies, recording, facts, items);
-    const sent = await connection.finish(generation, (sql) => recording.send(sql));
+    const finished = connection.finish(generation, (sql) => recording.send(sql));
+    for (const reply of replies) reply.sign?.();
+    const sent = await finished;
     if (!recording.changesFacts) carried.keep(facts);
     committed(lane, dependencies, { recording, source: 'read' }, sent);
     return replies;
@@ -167,19 +174,21 @@ function replyTo(context: AskContext | undefined, item: HotItem): Reply {
     case 'outcome': {
       // An account that is not there has nothing to book on.
       const written = context === undefined || applyOutcome(context, item.outcome);
-      return () => item.answer(written);
+      return { tell: () => item.answer(written) };
     }
     case 'ask': {
       const answer = context === undefined ? UNAUTHENTICATED : answerGatewayAsk(context, item);
-      return answer.answer === 'owed' ? () => owe(item, answer) : () => item.answer(answer);
+      return { tell: answer.answer === 'owed' ? () => owe(item, answer) : () => item.answer(answer) };
     }
     case 'verify': {
       const answer = context === undefined ? UNKNOWN_KEY : answerVerifyAsk(context, item);
-      return answer.answer === 'owed' ? () => owe(item, answer) : () => item.answer(answer);
+      if (answer.answer === 'owed') return { tell: () => owe(item, answer) };
+      const tell = (): void => item.answer(answer);
+      return answer.answer === 'result' ? { tell, sign: answer.sign } : { tell };
     }
     case 'booking': {
-      if (context === undefined) return () => item.refuse('There is no such account.');
-      return item.apply(context, context.facts.authorisations.get(item.tokenHash));
+      if (context === undefined) return { tell: () => item.refuse('There is no such account.') };
+      return { tell: item.apply(context, context.facts.authorisations.get(item.tokenHash)) };
     }
     default:
       throw new Error(`an item that is not known: ${String(item satisfies never)}`);

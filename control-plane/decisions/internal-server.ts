@@ -1,11 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { ListenOptions } from 'node:net';
-import type { MatFacts } from '../../core/mat.ts';
 import { sameHash, secretHash } from '../../core/secret-token.ts';
 import {
   type BatchAnswer,
   type BatchRequest,
-  batchRequest,
   type ChargeAnswer,
   type DecisionAnswer,
   type DecisionAsk,
@@ -25,6 +23,7 @@ import { addressBucket, MANAGEMENT_RATE } from '../rate-limit/classes.ts';
 import type { Buckets } from '../rate-limit/operations.ts';
 import type { DecisionMetrics } from './account-facts.ts';
 import { type DecidedVerification, type Problem, problem } from './ask.ts';
+import { readBatchRequest } from './batch-request.ts';
 import { UNAUTHENTICATED } from './gateway-ask.ts';
 import type { Charged } from './items.ts';
 import type { Lanes } from './lanes.ts';
@@ -54,8 +53,6 @@ export interface InternalServerOptions {
   readonly escalations: EscalationGate;
   /** Told of every API key that was found valid, and when (milliseconds, the database's time). */
   readonly keyUsed: (accountId: string, keyId: string, atMs: number) => void;
-  /** Signs a MAT off the main thread. */
-  readonly signMat: (facts: MatFacts) => Promise<string>;
   /** Whose mandates anybody's API key may be verified with; null where there is no sandbox. */
   readonly sandboxAccountId: string | null;
   readonly metrics: DecisionMetrics;
@@ -151,12 +148,13 @@ function send(response: ServerResponse, status: number, body: string): void {
 
 async function answerBatch(options: InternalServerOptions, message: unknown, response: ServerResponse): Promise<void> {
   const arrivedMs = performance.now();
-  const parsed = batchRequest.safeParse(message);
-  if (!parsed.success) {
-    options.logError(parsed.error, 'a batch that does not parse');
+  let batch: BatchRequest;
+  try {
+    batch = readBatchRequest(message);
+  } catch (error) {
+    options.logError(error, 'a batch that does not parse');
     return send(response, 400, '{}');
   }
-  const batch = parsed.data;
   await findRoutes(options, batch);
   const { buckets } = options;
   const answer =
@@ -270,7 +268,7 @@ function submitAsk(
   const accountId = ownerOf(options, ask) ?? route.accountId;
   const answer = (one: DecidedVerification | Problem): void => {
     if (one.answer === 'result') options.keyUsed(key.accountId, key.keyId, one.keyUsedAtMs);
-    void signed(options, one).then(reply);
+    reply(written(options, one));
   };
   lanes.submit({ kind: 'verify', accountId, key, ask, deadlineMs, answer, ...charged });
 }
@@ -283,13 +281,12 @@ function ownerOf(
   return wrong === null && presentation?.verifier === sandboxAccountId ? sandboxAccountId : null;
 }
 
-/** The answer with its MAT, which is signed when the decision is committed; never throws. */
-async function signed(options: InternalServerOptions, decided: DecidedVerification | Problem): Promise<DecisionAnswer> {
+/** The answer of a committed decision, with its MAT; never throws. */
+function written(options: InternalServerOptions, decided: DecidedVerification | Problem): DecisionAnswer {
   if (decided.answer === 'problem') return decided;
-  const { receiptId: receipt_id, replayed, rate, mat, text } = decided;
+  const { receiptId: receipt_id, replayed, rate, text } = decided;
   try {
-    const body = text(mat === null ? null : await options.signMat(mat));
-    return { answer: 'result', receipt_id, body, replayed, rate };
+    return { answer: 'result', receipt_id, body: text(), replayed, rate };
   } catch (error) {
     options.logError(error, 'a decision could not be signed');
     return problem('not_decidable', 'The decision is recorded but could not be signed.', rate, receipt_id, 1);

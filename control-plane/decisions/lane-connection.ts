@@ -1,4 +1,5 @@
 import { connect, type Sql } from '../db/client.ts';
+import { Unsettled } from '../db/unsettled.ts';
 
 /** The connection was lost within the transaction; the database rolled it back, or its commit is not known. */
 export class ConnectionLost extends Error {
@@ -22,22 +23,26 @@ const FIXED_PLANS = {
  * The one connection of a lane, with transactions whose statements are pipelined.
  *
  * A statement of a transaction never goes out on another connection than the one it began on: that would run it
- * outside the lock. Hence the count of connections, which is compared before each sending.
+ * outside the lock, and outside the transaction that was rolled back. Hence the count of connections, which is compared
+ * before each sending, and hence {@link Unsettled}: the driver would send what it kept back on the next one.
  */
 export class LaneConnection {
   readonly sql: Sql;
+  readonly #unsettled = new Unsettled();
   #closed = 0;
 
   constructor(databaseUrl: string, name: string) {
-    this.sql = connect(databaseUrl, {
+    const sql = connect(databaseUrl, {
       max: 1,
       applicationName: name,
       keepConnections: true,
       settings: FIXED_PLANS,
       onClose: () => {
         this.#closed += 1;
+        this.#unsettled.cancel();
       },
     });
+    this.sql = this.#unsettled.watching(sql);
   }
 
   /** Which connection this is; compare with {@link assertSame} after an await. */
@@ -70,7 +75,7 @@ export class LaneConnection {
     this.assertSame(generation);
     const sent = send(this.sql);
     sent.push(this.sql.unsafe('commit').execute());
-    return settled(sent);
+    return this.#settled(generation, sent);
   }
 
   /**
@@ -79,12 +84,30 @@ export class LaneConnection {
    * Several may be under way: they are executed in the order in which they were sent, and each ends by itself.
    */
   whole(single: boolean, send: (sql: Sql) => Promise<unknown>[]): Promise<unknown[]> {
+    const generation = this.#closed;
     // One statement is a transaction by itself, and `begin` and `commit` would cost as much as a part of it.
-    if (single) return settled(send(this.sql));
+    if (single) return this.#settled(generation, send(this.sql));
     const begun = this.sql.unsafe('begin').execute();
-    const sent = send(this.sql);
+    let sent: Promise<unknown>[];
+    try {
+      sent = send(this.sql);
+    } catch (error) {
+      // What was begun ends: a later statement would be part of it, answered for and never committed.
+      for (const statement of [begun, this.sql.unsafe('rollback').execute()]) statement.catch(() => {});
+      throw error;
+    }
     sent.push(begun, this.sql.unsafe('commit').execute());
-    return settled(sent);
+    return this.#settled(generation, sent);
+  }
+
+  /** All results, or the first failure; a connection that was lost meanwhile is that failure. */
+  async #settled(generation: number, sent: Promise<unknown>[]): Promise<unknown[]> {
+    try {
+      return await settled(sent);
+    } catch (error) {
+      if (this.#closed === generation) throw error;
+      throw new ConnectionLost('the connection was lost within a transaction', { cause: error });
+    }
   }
 
   /** Ends an open transaction without effect, if there still is one. */

@@ -8,7 +8,7 @@ export interface TokenRoute {
   readonly subjectId: string;
 }
 
-const ROUTES_MAX = 100_000;
+const ROUTES_MAX = 20_000;
 
 /** Finds the account and subject of tokens by hash; remembers hits only, since a miss may become a hit. */
 export class TokenRoutes {

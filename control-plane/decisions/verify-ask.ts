@@ -259,13 +259,23 @@ function answered(
   { recorded, token, result }: { readonly recorded: Recorded; readonly token: string | null; readonly result: Result },
 ): DecidedVerification {
   const { receiptId } = recorded;
-  const mat = token === null ? null : matFacts(given, recorded);
-  const keyUsedAtMs = given.head.nowMs;
-  const answer = { answer: 'result', receiptId, replayed: false, keyUsedAtMs, rate: given.rate } as const;
-  if (given.keyed === null) return { ...answer, mat, text: (signed) => textOf(result, token, signed) };
-  const signed = mat === null ? null : context.verifications.signMat(mat);
-  keepKey(context, given.keyed, receiptId, JSON.stringify({ result, mat: signed }));
-  return { ...answer, mat: null, text: () => textOf(result, token, signed) };
+  const facts = token === null ? null : matFacts(given, recorded);
+  let signed: string | null = null;
+  const mat = (): string | null => {
+    if (facts !== null) signed ??= context.verifications.signMat(facts);
+    return signed;
+  };
+  if (given.keyed !== null) keepKey(context, given.keyed, receiptId, JSON.stringify({ result, mat: mat() }));
+  const sign = (): void => {
+    try {
+      mat();
+    } catch {
+      // Tried again, and told, when the answer is written.
+    }
+  };
+  const { rate, head } = given;
+  const text = (): string => textOf(result, token, mat());
+  return { answer: 'result', receiptId, replayed: false, keyUsedAtMs: head.nowMs, rate, sign, text };
 }
 
 function matFacts({ head, mandate, version, item }: Case, recorded: Recorded): MatFacts {
@@ -283,7 +293,7 @@ function replayOf(context: AskContext, receiptId: string, stored: string, rate: 
   const token = kept.result.decision === 'allow' ? context.verifications.consumptionToken(receiptId) : null;
   const text = textOf(kept.result, token, kept.mat);
   const keyUsedAtMs = context.facts.head.nowMs;
-  return { answer: 'result', receiptId, replayed: true, keyUsedAtMs, rate, mat: null, text: () => text };
+  return { answer: 'result', receiptId, replayed: true, keyUsedAtMs, rate, sign: () => {}, text: () => text };
 }
 
 function textOf({ decision, ...rest }: Result, token: string | null, mat: string | null): string {

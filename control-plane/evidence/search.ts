@@ -1,6 +1,7 @@
 import { type DecisionFilter, decisionSummaries, decisionSummary, matchesFilter } from '../../core/decision-search.ts';
 import type { StoredEntry } from '../../core/evidence.ts';
 import type { Sql } from '../db/client.ts';
+import { findIndexed, type Looks } from './indexed-search.ts';
 import { columnsOf } from './search-index.ts';
 
 /** Entries that one look takes from the end of the chain that is not indexed yet: some twenty milliseconds. */
@@ -18,6 +19,13 @@ export interface DecisionPage {
   readonly nextBefore: number | null;
 }
 
+/** Which page: `looks` is how far the index is gone through for it (see `findIndexed`). */
+export interface AskedPage {
+  readonly before: number | null;
+  readonly limit: number;
+  readonly looks?: Looks;
+}
+
 interface Reach {
   readonly size: number;
   readonly indexed: number;
@@ -27,13 +35,13 @@ interface Reach {
  * Decisions of an account that match, below `before` in the chain, the newest first, at most `limit`.
  *
  * What the index holds is looked up there; what came after it is read from the chain itself, a bounded part at a time.
- * Cost: index look-ups and the page, whatever the account's history.
+ * Cost: bounded look-ups and the page, whatever the account's history.
  */
 export async function searchDecisions(
   sql: Sql,
   accountId: string,
   filter: DecisionFilter,
-  { before, limit }: { readonly before: number | null; readonly limit: number },
+  { before, limit, looks }: AskedPage,
 ): Promise<DecisionPage> {
   if (filter.receiptId !== undefined) return byReceipt(sql, accountId, filter, before);
   const { size, indexed } = await reachOf(sql, accountId);
@@ -52,11 +60,15 @@ export async function searchDecisions(
   if (from > indexed) return { decisions, nextBefore: from };
   const left = limit - decisions.length;
   // One more than asked for tells whether there is a next page.
-  const seqs = await indexedSeqs(sql, accountId, filter, { before: Math.min(end, indexed), limit: left + 1 });
+  const { seqs, seenTo } = await findIndexed(sql, accountId, filter, {
+    before: Math.min(end, indexed),
+    limit: left + 1,
+    ...(looks === undefined ? {} : { looks }),
+  });
   const shown = seqs.slice(0, left);
   decisions.push(...(await entriesOf(sql, accountId, shown)));
-  const last = decisions.at(-1)?.seq ?? null;
-  return { decisions, nextBefore: seqs.length > left ? (last ?? end) : null };
+  if (seqs.length > left) return { decisions, nextBefore: decisions.at(-1)?.seq ?? end };
+  return { decisions, nextBefore: seenTo === 0 ? null : seenTo };
 }
 
 function fits(entry: FoundDecision, filter: DecisionFilter): boolean {
@@ -95,55 +107,11 @@ async function byReceipt(
   };
 }
 
-const CONDITIONS = [
-  ['subjectId', 'subject_id ='],
-  ['mandateId', 'mandate_id ='],
-  ['agent', 'agent ='],
-  ['decision', 'decision ='],
-  ['code', 'code ='],
-  ['currency', 'currency ='],
-  ['minAmount', 'amount >='],
-  ['maxAmount', 'amount <='],
-] as const;
-
-async function indexedSeqs(
-  sql: Sql,
-  accountId: string,
-  filter: DecisionFilter,
-  { before, limit }: { readonly before: number; readonly limit: number },
-): Promise<number[]> {
-  const range = await seqRange(sql, accountId, filter, before);
-  if (range.from >= range.to) return [];
-  const where = ['account_id = $1', 'seq >= $2', 'seq < $3'];
-  const values: (string | number)[] = [accountId, range.from, range.to];
-  for (const [name, condition] of CONDITIONS) {
-    const value = filter[name];
-    if (value !== undefined) where.push(`${condition} $${values.push(value)}`);
-  }
-  // Not prepared: which index is best depends on the values, and a plan for all of them takes none.
-  const rows = await sql.unsafe<{ seq: number }[]>(
-    `select seq from decision_search where ${where.join(' and ')} order by seq desc limit $${values.push(limit)}`,
-    values,
-  );
-  return rows.map(({ seq }) => seq);
-}
-
-/** Time in a chain never goes back, so that a range of time is a range of entries, found at its two ends. */
-async function seqRange(
-  sql: Sql,
-  accountId: string,
-  { fromMs, toMs }: DecisionFilter,
-  before: number,
-): Promise<{ readonly from: number; readonly to: number }> {
-  const firstAt = async (ms: number): Promise<number> => {
-    const rows = await sql<{ seq: number }[]>`
-      select seq from decision_search where account_id = ${accountId} and at >= ${new Date(ms)}
-      order by at, seq limit 1`;
-    return rows[0]?.seq ?? before;
-  };
-  const from = fromMs === undefined ? 0 : await firstAt(fromMs);
-  const to = toMs === undefined ? before : await firstAt(toMs);
-  return { from, to: Math.min(to, before) };
+/** When the chain was at an entry, in Unix milliseconds: what a search that goes on from there was through with. */
+export async function timeAt(sql: Sql, accountId: string, seq: number): Promise<number | null> {
+  const [row] = await sql<{ at: string }[]>`
+    select at from evidence where account_id = ${accountId} and seq = ${seq}`;
+  return row === undefined ? null : Date.parse(row.at);
 }
 
 async function entriesOf(sql: Sql, accountId: string, seqs: readonly number[]): Promise<FoundDecision[]> {

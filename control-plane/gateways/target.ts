@@ -1,6 +1,6 @@
-import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { invalidFields } from '../../core/body-value.ts';
+import { resolverFor } from '../../core/name-resolver.ts';
 import { isAllowedAddress } from '../../core/target-address.ts';
 
 const URL_MAX_CHARACTERS = 2_048;
@@ -22,7 +22,7 @@ export async function checkedTarget(text: string, allowPrivate: boolean): Promis
 /** Resolves the host of a URL and checks every address of it; throws what `refused` makes of the reason. */
 export async function checkHost(url: URL, allowPrivate: boolean, refused: (message: string) => Error): Promise<void> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const addresses = isIP(host) ? [host] : await resolved(host);
+  const addresses = isIP(host) ? [host] : await resolved(host, allowPrivate);
   if (addresses === null) throw refused('has a host that cannot be resolved');
   if (addresses.every((address) => isAllowedAddress(address, allowPrivate))) return;
   throw refused(
@@ -49,13 +49,13 @@ function canonical(text: string): URL {
   return url;
 }
 
-async function resolved(host: string): Promise<string[] | null> {
+async function resolved(host: string, allowPrivate: boolean): Promise<string[] | null> {
   const timeout = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
   const late = new Promise<never>((_, reject) => {
     timeout.addEventListener('abort', () => reject(new Error('resolving took too long')), { once: true });
   });
   try {
-    const found = await Promise.race([lookup(host, { all: true, verbatim: true }), late]);
+    const found = await Promise.race([resolverFor(allowPrivate)(host), late]);
     return found.map(({ address }) => address);
   } catch {
     return null;

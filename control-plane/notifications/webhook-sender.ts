@@ -1,4 +1,4 @@
-import { Agent, errors } from 'undici';
+import type { Agent } from 'undici';
 import {
   HEAD_MAX_BYTES,
   TARGET_KEEP_ALIVE_MS,
@@ -7,7 +7,9 @@ import {
   WEBHOOK_TIMEOUT_MS,
   WEBHOOKS_IN_FLIGHT_MAX,
 } from '../../core/limits.ts';
-import { guardedConnector, type Resolve, TargetUnreachable } from '../../core/target-connection.ts';
+import type { Resolve } from '../../core/name-resolver.ts';
+import { guardedConnector, TargetUnreachable } from '../../core/target-connection.ts';
+import { Outgoing } from '../http/outgoing.ts';
 import type { Attempt } from './deliveries.ts';
 import { signedHeaders } from './signature.ts';
 
@@ -34,14 +36,14 @@ export interface Message {
  * only the status counts; its body is not kept.
  */
 export class WebhookSender {
-  readonly #agent: Agent;
+  readonly #outgoing: Outgoing;
   readonly #timeoutMs: number;
 
   constructor({ allowPrivate, timeoutMs = WEBHOOK_TIMEOUT_MS, resolve }: WebhookSenderOptions) {
     const guard = { allowPrivate, connectTimeoutMs: Math.min(WEBHOOK_CONNECT_TIMEOUT_MS, timeoutMs) };
     const connect = guardedConnector(resolve === undefined ? guard : { ...guard, resolve });
     this.#timeoutMs = timeoutMs;
-    this.#agent = new Agent({
+    this.#outgoing = new Outgoing({
       connect: connect as unknown as NonNullable<Agent.Options['connect']>,
       // Never the bound: many accounts may have their receivers at one host, and waiting here counts as its silence.
       connections: WEBHOOKS_IN_FLIGHT_MAX,
@@ -56,15 +58,12 @@ export class WebhookSender {
 
   /** Sends a message once; never throws. `stop` ends it early, as a time-out does. */
   async send({ url, id, body, keys }: Message, stop: AbortSignal): Promise<Attempt> {
-    const { origin, pathname, search } = new URL(url);
     // The receiver compares it with a clock of its own, so it is this machine's time and not the database's.
     const atSeconds = Math.floor(Date.now() / 1000);
     const signal = AbortSignal.any([stop, AbortSignal.timeout(this.#timeoutMs)]);
     try {
-      const answer = await this.#agent.request({
-        origin,
-        path: pathname + search,
-        method: 'POST',
+      const answer = await this.#outgoing.post({
+        url,
         headers: {
           'content-type': 'application/json',
           'user-agent': USER_AGENT,
@@ -82,7 +81,7 @@ export class WebhookSender {
 
   /** Ends all connections. */
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await this.#outgoing.close();
   }
 }
 
@@ -92,10 +91,12 @@ function attemptOf(status: number): Attempt {
   return { error: status >= 300 && status < 400 ? 'redirect' : 'refused', status, final: false };
 }
 
+/** The client's own time-outs, and those of the signal. */
+const LATE = new Set(['HeadersTimeoutError', 'BodyTimeoutError', 'TimeoutError', 'AbortError']);
+
 /** One word for the log of deliveries: what a receiver's side says must not get into it. */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetUnreachable) return 'unreachable';
-  if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) return 'timeout';
-  if (error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError')) return 'timeout';
+  if (error instanceof Error && LATE.has(error.name)) return 'timeout';
   return 'broken';
 }

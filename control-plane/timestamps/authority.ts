@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { Agent, request } from 'undici';
 import type { X509 } from '../../core/certificate.ts';
 import {
   TIMESTAMP_CLOCK_TOLERANCE_MS,
@@ -7,6 +6,7 @@ import {
   TIMESTAMP_TOKEN_MAX_BYTES,
 } from '../../core/limits.ts';
 import type { ValidTimestamp } from '../../core/timestamp-token.ts';
+import { Outgoing } from '../http/outgoing.ts';
 import { BodyTooLarge, readBody, UNLIMITED_BY_CLIENT } from '../publishing/answer-body.ts';
 
 /**
@@ -39,12 +39,12 @@ export class TimestampAuthority {
   /** Host and port, for messages; the rest of the address may hold what others need not know. */
   readonly host: string;
   readonly #options: AuthorityOptions;
-  readonly #agent: Agent;
+  readonly #outgoing: Outgoing;
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
     this.host = new URL(options.url).host;
-    this.#agent = new Agent({ ...UNLIMITED_BY_CLIENT, connections: TIMESTAMP_CONNECTIONS_MAX, pipelining: 1 });
+    this.#outgoing = new Outgoing({ ...UNLIMITED_BY_CLIENT, connections: TIMESTAMP_CONNECTIONS_MAX, pipelining: 1 });
   }
 
   /**
@@ -65,17 +65,16 @@ export class TimestampAuthority {
 
   /** Ends its connections. */
   close(): Promise<void> {
-    return this.#agent.destroy();
+    return this.#outgoing.close();
   }
 
   async #ask(query: Uint8Array): Promise<Uint8Array> {
     const signal = AbortSignal.timeout(this.#options.timeoutMs);
     try {
-      const response = await request(this.#options.url, {
-        method: 'POST',
+      const response = await this.#outgoing.post({
+        url: this.#options.url,
         headers: { 'content-type': QUERY_TYPE, accept: REPLY_TYPE },
         body: Buffer.from(query),
-        dispatcher: this.#agent,
         signal,
       });
       // Read also where it is refused, within the same bounds, so that the connection can be used again.

@@ -1,4 +1,3 @@
-import { Agent, request } from 'undici';
 import { verifyCheckpoint } from '../../core/checkpoint.ts';
 import { readPublicKey } from '../../core/ed25519.ts';
 import {
@@ -8,6 +7,7 @@ import {
   WITNESS_CONNECTIONS_MAX,
 } from '../../core/limits.ts';
 import { base64Text, readNote, signatureLine, type VerifierKey } from '../../core/signed-note.ts';
+import { Outgoing } from '../http/outgoing.ts';
 import { BodyTooLarge, readBody, UNLIMITED_BY_CLIENT } from '../publishing/answer-body.ts';
 
 /**
@@ -56,13 +56,13 @@ export class Witness {
   readonly key: VerifierKey;
   readonly timeoutMs: number;
   readonly #url: string;
-  readonly #agent: Agent;
+  readonly #outgoing: Outgoing;
 
   constructor({ url, key, timeoutMs }: WitnessOptions) {
     this.key = key;
     this.timeoutMs = timeoutMs;
     this.#url = `${url}/add-checkpoint`;
-    this.#agent = new Agent({ ...UNLIMITED_BY_CLIENT, connections: WITNESS_CONNECTIONS_MAX, pipelining: 1 });
+    this.#outgoing = new Outgoing({ ...UNLIMITED_BY_CLIENT, connections: WITNESS_CONNECTIONS_MAX, pipelining: 1 });
   }
 
   /**
@@ -98,7 +98,7 @@ export class Witness {
 
   /** Ends its connections. */
   close(): Promise<void> {
-    return this.#agent.destroy();
+    return this.#outgoing.close();
   }
 
   get #who(): string {
@@ -109,7 +109,7 @@ export class Witness {
     const signal = AbortSignal.timeout(this.timeoutMs);
     try {
       const headers = { 'content-type': 'text/plain; charset=utf-8' };
-      const response = await request(this.#url, { method: 'POST', headers, body, dispatcher: this.#agent, signal });
+      const response = await this.#outgoing.post({ url: this.#url, headers, body, signal });
       const bytes = await readBody(response.body, WITNESS_ANSWER_MAX_BYTES);
       const type = String(response.headers['content-type'] ?? '')
         .trim()

@@ -124,7 +124,7 @@ export function bodyWithin(exchange: Exchange, limit: number, waiter: BodyWaiter
   } else if (head.contentLength !== null && Number(head.contentLength) > limit) {
     waiter.resolve(null);
   } else {
-    exchange.reader ??= new BodyReader(request);
+    exchange.reader ??= new BodyReader(request, exchange.tokenHash);
     exchange.reader.read(limit, waiter);
   }
 }
@@ -151,7 +151,7 @@ export async function takeLargeBody(exchange: Exchange, mapping: HeldMapping): P
     const detail = 'An Idempotency-Key cannot be used with a body that streams: a repeat could not be compared.';
     throw new ProblemError('malformed_request', detail);
   }
-  exchange.reader ??= new BodyReader(exchange.request);
+  exchange.reader ??= new BodyReader(exchange.request, exchange.tokenHash);
   exchange.streams = true;
   exchange.body = { kind: 'opaque' };
 }

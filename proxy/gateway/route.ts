@@ -6,6 +6,7 @@ import {
   IN_FLIGHT_MAX,
   IN_FLIGHT_PER_TOKEN_MAX,
   MAPPING_ROUNDS_MAX,
+  SMALL_BODY_MAX_BYTES,
   WAITING_REQUESTS_MAX,
 } from '../../core/limits.ts';
 import { secretHash } from '../../core/secret-token.ts';
@@ -125,10 +126,16 @@ export class Gateway {
     // What is counted, and only that, is let go of when the response closes.
     arrival.exchange = exchange;
     const mapping = this.#deps.mappings.find(exchange.tokenHash, exchange.name);
-    bodyWithin(exchange, mapping?.compiled.mapping.body_limit_bytes ?? BODY_LIMIT_DEFAULT_BYTES, {
+    bodyWithin(exchange, this.#unasked(exchange, mapping), {
       resolve: (bytes) => this.#step(exchange, () => this.#bodyRead(exchange, mapping, bytes)),
       reject: (error) => void this.#fail(exchange, error),
     });
+  }
+
+  /** Bytes that are read before anything is asked: few for a token that no answer has vouched for here. */
+  #unasked({ tokenHash }: Exchange, mapping: HeldMapping | null): number {
+    if (mapping !== null) return mapping.compiled.mapping.body_limit_bytes;
+    return this.#deps.targets.held(tokenHash) === null ? SMALL_BODY_MAX_BYTES : BODY_LIMIT_DEFAULT_BYTES;
   }
 
   #bodyRead(exchange: Exchange, mapping: HeldMapping | null, bytes: Buffer | null): void | Promise<void> {

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ProblemError } from '../../core/errors.ts';
-import { BUFFERED_BODIES_MAX_BYTES, DISCARDED_BODY_MAX_BYTES } from '../../core/limits.ts';
+import { DISCARDED_BODY_MAX_BYTES } from '../../core/limits.ts';
 import { type BodyKind, contentKind } from '../../core/request-body.ts';
+import { BodyMemory, type HeldBody } from './body-memory.ts';
 import type { RequestHead } from './head.ts';
 
 /**
@@ -22,9 +23,6 @@ export function bodyKind(head: RequestHead): BodyKind {
 export class BodyAborted extends Error {
   override readonly name = 'BodyAborted';
 }
-
-/** Bytes of bodies that this process holds at present. */
-let buffered = 0;
 
 /**
  * Reads and forgets what is left of a request that was answered already: a sender that is cut off while it sends may
@@ -51,8 +49,10 @@ export interface BodyWaiter {
  * Reads a body as it comes. `read` is answered with all of it, or null as soon as it is larger than the limit; what was
  * read stays, so that reading can go on with a larger limit, or the rest can be streamed.
  */
-export class BodyReader {
+export class BodyReader implements HeldBody {
+  readonly owner: string;
   readonly #request: IncomingMessage;
+  readonly #memory = new BodyMemory(this);
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #limit = 0;
@@ -61,10 +61,16 @@ export class BodyReader {
   #released = false;
   #waiting: BodyWaiter | null = null;
 
-  constructor(request: IncomingMessage) {
+  /** `owner`: the hash of the token or key that the request came with. */
+  constructor(request: IncomingMessage, owner: string) {
     this.#request = request;
+    this.owner = owner;
     request.on('data', this.#data);
     request.on('end', this.#end);
+  }
+
+  get size(): number {
+    return this.#size;
   }
 
   read(limit: number, waiter: BodyWaiter): void {
@@ -78,7 +84,7 @@ export class BodyReader {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    buffered -= this.#size;
+    this.#memory.release();
     this.#chunks.length = 0;
     this.#request.off('data', this.#data);
     if (this.#ended) return;
@@ -86,9 +92,20 @@ export class BodyReader {
     this.#progress();
   }
 
+  /** Lets go of what was read, and of the request where nobody waits for it: its memory is wanted for others. */
+  fail(error: ProblemError): void {
+    this.#failed ??= error;
+    this.#memory.release();
+    this.#chunks.length = 0;
+    this.#request.off('data', this.#data);
+    this.#request.pause();
+    this.#progress();
+  }
+
   /** What was read so far, then the rest as it comes; nothing is read twice. */
   async *stream(): AsyncGenerator<Buffer> {
     this.#limit = Number.POSITIVE_INFINITY;
+    if (this.#failed !== null) throw this.#failed;
     this.#request.off('data', this.#data);
     yield* this.#chunks;
     for await (const chunk of this.#request as AsyncIterable<Buffer>) yield chunk;
@@ -97,19 +114,15 @@ export class BodyReader {
   readonly #data = (chunk: Buffer): void => {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
-    buffered += chunk.length;
-    if (buffered > BUFFERED_BODIES_MAX_BYTES) {
-      const detail = 'This proxy holds too many request bodies at present.';
-      this.#failed ??= new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
-    } else if (this.#size <= this.#limit) {
-      return;
-    }
+    this.#memory.grow(chunk.length);
+    if (this.#failed !== null || this.#size <= this.#limit) return;
     this.#request.pause();
     this.#progress();
   };
 
   readonly #end = (): void => {
     this.#ended = true;
+    this.#memory.whole();
     this.#progress();
   };
 

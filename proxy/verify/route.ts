@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AgentKeys } from '../../core/agent-keys.ts';
 import { ProblemError } from '../../core/errors.ts';
-import { canonicalize } from '../../core/jcs.ts';
 import { IN_FLIGHT_MAX, VERIFY_BODY_MAX_BYTES } from '../../core/limits.ts';
 import { type Presentation, parsePresentation, verifyPresentation } from '../../core/presentation.ts';
 import { parseBody } from '../../core/request-body.ts';
@@ -50,6 +49,7 @@ function ignore(): void {}
 export class Verifier {
   readonly #deps: VerifierDependencies;
   readonly #keys = new AgentKeys();
+  readonly #signerOf = (method: string) => this.#keys.signerOf(method);
   readonly #newKeys: NewKeys;
   #inFlight = 0;
 
@@ -85,22 +85,22 @@ export class Verifier {
       response.setHeader('allow', 'POST');
       throw new ProblemError('method_not_allowed', 'This path accepts POST.');
     }
-    const bytes = await readBytes(request, response, opened.head);
+    const bytes = await readBytes(request, response, opened);
     const asked = readVerifyRequest(jsonOf(opened.head, bytes));
-    const answer = await this.#ask(await this.#askOf(request, opened, bytes, asked));
+    const answer = await this.#ask(this.#askOf(request, opened, bytes, asked));
     if (answer.answer === 'result') sendResult(response, answer, requestId);
     else sendUndecided(response, answer, requestId);
   }
 
-  async #askOf(request: IncomingMessage, opened: Opened, bytes: Buffer, asked: VerifyRequest): Promise<VerifyAsk> {
-    const parsed = parsePresentation(asked.presentation);
+  #askOf(request: IncomingMessage, opened: Opened, bytes: Buffer, asked: VerifyRequest): VerifyAsk {
+    const parsed = parsePresentation(asked.presentation, this.#signerOf);
     const { type, amount_minor, currency, counterparty } = asked.action;
     if (currency === null) throw new Error('an action that was read has a currency');
     return {
       path: 'verify',
       token_hash: opened.tokenHash,
       address: addressOf(request),
-      problem: parsed.problem ?? (await this.#signatureProblem(parsed)),
+      problem: parsed.problem ?? this.#signatureProblem(parsed),
       presentation: parsed.problem === null ? presented(parsed) : null,
       action: { type, amount_minor, currency, counterparty: counterparty ?? null },
       request_digest: hash('sha256', bytes, 'hex'),
@@ -110,13 +110,13 @@ export class Verifier {
     };
   }
 
-  async #signatureProblem(presentation: Presentation): Promise<string | null> {
+  #signatureProblem(presentation: Presentation): string | null {
     if (!this.#keys.knows(presentation.signer) && !this.#newKeys.take(performance.now())) {
       const detail = 'Too many agents are new here at once; ask again.';
       throw new ProblemError('overloaded', detail, { retryAfterSeconds: 1 });
     }
     try {
-      return await verifyPresentation(presentation, this.#keys);
+      return verifyPresentation(presentation, this.#keys);
     } catch (error) {
       throw new ControlPlaneAway(`a signature could not be verified: ${String(error)}`, false);
     }
@@ -138,11 +138,12 @@ function open(request: IncomingMessage): Opened {
   return { head, tokenHash: secretHash(key), keyHash: idempotencyKeyHash(head.idempotencyKey) };
 }
 
-async function readBytes(request: IncomingMessage, response: ServerResponse, head: RequestHead): Promise<Buffer> {
+async function readBytes(request: IncomingMessage, response: ServerResponse, opened: Opened): Promise<Buffer> {
+  const { head, tokenHash } = opened;
   if (bodyKind(head) !== 'json') {
     throw new ProblemError('unsupported_media_type', 'Send a body with `content-type: application/json`.');
   }
-  const reader = new BodyReader(request);
+  const reader = new BodyReader(request, tokenHash);
   response.on('close', () => reader.release());
   const bytes = await new Promise<Buffer | null>((resolve, reject) => {
     reader.read(VERIFY_BODY_MAX_BYTES, { resolve, reject });
@@ -173,6 +174,6 @@ function presented(presentation: Presentation): NonNullable<VerifyAsk['presentat
     issued_at_ms,
     expires_at_ms,
     signer,
-    document: canonicalize(document),
+    document,
   };
 }

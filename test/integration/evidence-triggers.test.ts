@@ -143,6 +143,63 @@ t.test('as the owner: an entry that does not continue the chain is refused and s
   await append(sql, [entry(next)]);
 });
 
+t.test('as the owner: a batch of one time, as decisions are written, is refused for any one entry in it', async (t) => {
+  const { sql } = await createDatabase(t);
+  const { account, last } = await begun(sql);
+  const before = await stored(sql);
+  /** Four entries of one time; `change` alters what is hashed of the one at `at`, those behind it follow on. */
+  const batch = (at = -1, change: (one: Entry) => Partial<Entry> = () => ({})): Entry[] => {
+    const entries: Entry[] = [];
+    for (let i = 0; i < 4; i++) {
+      const { seq, hash } = entries.at(-1) ?? last;
+      const plain = entry({ account, seq: seq + 1, prev: hash, atMs: last.atMs + 5, body: `{"n":${i}}` });
+      entries.push(i === at ? entry({ ...plain, ...change(plain) }) : plain);
+    }
+    return entries;
+  };
+  const good = batch();
+  const [a, b, c, d] = good as [Entry, Entry, Entry, Entry];
+  const cut = { ...entry({ ...b, prev: `${b.prev}${c.prev.slice(0, 2)}`, hash: '' }) };
+  const refused: [string, Entry[], RegExp][] = [
+    ['a hash of another entry', [a, { ...b, hash: c.hash }, c, d], /hash is not the hash of the entry/],
+    ['another body under the hash', [a, b, { ...c, body: '{"n":9}' }, d], /hash is not the hash of the entry/],
+    ['another prev, hashed', batch(2, () => ({ prev: a.prev })), /entry 5 .*: prev is not the hash/],
+    ['another prev at the front', batch(0, () => ({ prev: CHAIN_START })), /entry 3 .*: prev is not the hash/],
+    [
+      'a prev cut elsewhere',
+      [a, { ...cut, hash: entryHash({ ...cut, at: new Date(cut.atMs).toISOString() }) }, c, d],
+      /prev is not the hash/,
+    ],
+    ['a gap', [a, b, d], /seq does not continue the chain/],
+    ['a gap at the front', [b, c, d], /entry 4 .*: seq does not continue the chain/],
+    ['links that follow the order of writing', followed(account, last, [1, 0, 2, 3]), /prev is not the hash/],
+    ['a time before the last entry', batch().map((one) => entry({ ...one, atMs: last.atMs - 1 })), /time goes back/],
+    ['a time ahead', ahead(account, last), /time is ahead of the database clock/],
+  ];
+  for (const [name, entries, message] of refused) await t.rejects(append(sql, entries), message, name);
+  t.equal(await stored(sql), before);
+  await append(sql, [d, b, a, c]);
+  t.not(await stored(sql), before, 'the order of writing does not matter');
+});
+
+/** Entries whose links follow the order in which they are written, which is not that of their numbers. */
+function followed(account: string, last: Entry, order: readonly number[]): Entry[] {
+  const entries: Entry[] = [];
+  for (const step of order) {
+    const prev = (entries.at(-1) ?? last).hash;
+    entries.push(entry({ account, seq: last.seq + 1 + step, prev, atMs: last.atMs + 5 }));
+  }
+  return entries;
+}
+
+function ahead(account: string, last: Entry): Entry[] {
+  const [atMs, entries] = [Date.now() + 3_600_000, [] as Entry[]];
+  for (let i = 1; i <= 3; i++) {
+    entries.push(entry({ account, seq: last.seq + i, prev: (entries.at(-1) ?? last).hash, atMs }));
+  }
+  return entries;
+}
+
 t.test('as the owner: an entry whose members could be written in two ways is refused', async (t) => {
   const { sql } = await createDatabase(t);
   const times = [

@@ -3,11 +3,11 @@
 document.documentElement.classList.add('scripted');
 
 /** Times in the reader's own zone; the server writes them in UTC. */
-function localTimes() {
+function localTimes(within) {
   const { lang } = document.documentElement;
   // The page's language as it is written where the reader lives.
   const locale = navigator.languages.find((one) => one.split('-')[0] === lang) ?? lang;
-  for (const element of document.querySelectorAll('time[data-local]')) {
+  for (const element of within.querySelectorAll('time[data-local]')) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const style = { dateStyle: 'medium', timeStyle: 'short' };
@@ -101,6 +101,36 @@ function countDown(element) {
   show();
 }
 
+/** Between two parts of a search: what a service that people share can bear. */
+const SEARCH_PAUSE_MS = 200;
+
+/** Another page of the console, or null; the policy lets no script turn a text into markup, which this does not need. */
+function pageAt(path) {
+  return new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.open('GET', path);
+    request.responseType = 'document';
+    request.onloadend = () => resolve(request.status === 200 ? request.responseXML : null);
+    request.send();
+  });
+}
+
+/** A search that found nothing in a part of the evidence goes on with the next one, as the link in it would. */
+async function searchOn() {
+  for (;;) {
+    const link = document.querySelector('[data-found] a[data-search-on]');
+    if (link === null) return;
+    await new Promise((resolve) => setTimeout(resolve, SEARCH_PAUSE_MS));
+    const next = (await pageAt(link.href))?.querySelector('[data-found]') ?? null;
+    const shown = document.querySelector('[data-found]');
+    if (next === null || shown === null) return;
+    shown.replaceChildren(...next.children);
+    history.replaceState(null, '', link.href);
+    localTimes(shown);
+  }
+}
+
 for (const element of document.querySelectorAll('[data-live]')) live(element);
 for (const element of document.querySelectorAll('[data-countdown]')) countDown(element);
-localTimes();
+localTimes(document);
+void searchOn();

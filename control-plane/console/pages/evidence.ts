@@ -1,12 +1,13 @@
 import { DENIAL_CODES } from '../../../core/denial-codes.ts';
 import type { Sql } from '../../db/client.ts';
-import { searchDecisions } from '../../evidence/search.ts';
-import { type Fragment, type Html, html } from '../html.ts';
+import { searchDecisions, timeAt } from '../../evidence/search.ts';
+import { attributes, type Fragment, type Html, html } from '../html.ts';
 import { readNames } from '../names.ts';
 import { decisionTable, shownDecision } from '../parts/decision-parts.ts';
 import { EVIDENCE_PATH, evidenceTabs } from '../parts/evidence-parts.ts';
 import { type FormState, selectField, textField } from '../parts/form-parts.ts';
 import { buttonLink, card, column, emptyState, heading, notice, pager } from '../parts/page-parts.ts';
+import { moment } from '../parts/time.ts';
 import { type EvidenceSearch, readEvidenceSearch } from '../search-form.ts';
 import { type Answer, get, page, type SignedInVisit } from '../visit.ts';
 
@@ -30,23 +31,45 @@ async function search(visit: SignedInVisit): Promise<Answer> {
     return page('evidence', text.title, body, { status: 422 });
   }
   const { filter, before } = asked;
-  const found = await searchDecisions(deps.sql, session.accountId, filter, { before, limit: DECISIONS_SHOWN });
-  const shown = found.decisions.map(shownDecision);
+  const { decisions, nextBefore } = await searchDecisions(deps.sql, session.accountId, filter, {
+    before,
+    limit: DECISIONS_SHOWN,
+  });
+  const shown = decisions.map(shownDecision);
   const names = await readNames(
     deps.sql,
     session.accountId,
     shown.map(({ mandateId }) => mandateId),
   );
-  const list = shown.length === 0 ? nothing(visit, asked, found.nextBefore) : decisionTable(visit, shown, names);
+  const on = nextBefore === null ? null : pathOf(asked.state, String(nextBefore));
+  const stopped = on === null || shown.length === DECISIONS_SHOWN ? null : { on, before: nextBefore };
+  const list: Fragment[] = [
+    shown.length > 0 ? decisionTable(visit, shown, names) : stopped === null ? nothing(visit, asked) : null,
+    stopped === null ? null : await goOn(visit, shown.length, stopped),
+  ];
   const newest = before === null ? null : { label: text.newest, path: pathOf(asked.state, null) };
-  const older =
-    found.nextBefore === null ? null : { label: text.older, path: pathOf(asked.state, String(found.nextBefore)) };
-  return page('evidence', text.title, column(...top, list, pager(newest, older)));
+  const older = on === null || stopped !== null ? null : { label: text.older, path: on };
+  const found = html`<div class="stack" data-found>${list}${pager(newest, older)}</div>`;
+  return page('evidence', text.title, column(...top, found));
 }
 
-function nothing({ words }: SignedInVisit, { narrowed, before }: EvidenceSearch, next: number | null): Html {
+/** What is said where the search was through with a part of the evidence before it had found a page full. */
+async function goOn(
+  { words, language, deps, session }: SignedInVisit,
+  count: number,
+  { on, before }: { readonly on: string; readonly before: number | null },
+): Promise<Html> {
   const text = words.evidence;
-  if (next !== null) return emptyState(text.moreTitle, text.moreText);
+  const at = before === null ? null : await timeAt(deps.sql, session.accountId, before);
+  const back = at === null ? null : html`<p>${text.searchedBack} ${moment(language, at)}.</p>`;
+  // Scripts go on by themselves as long as nothing was found.
+  const given = attributes({ href: on, 'data-search-on': count === 0 ? '' : null });
+  const link = html`<div class="actions"><a class="button primary" ${given}>${text.searchOn}</a></div>`;
+  return notice('info', count === 0 ? text.noneYet : text.noMoreYet, html`<div class="stack">${back}${link}</div>`);
+}
+
+function nothing({ words }: SignedInVisit, { narrowed, before }: EvidenceSearch): Html {
+  const text = words.evidence;
   if (narrowed || before !== null) return emptyState(text.noneTitle, text.noneText);
   return emptyState(text.emptyTitle, text.emptyText, buttonLink(text.emptyAction, '/console/gateways', true));
 }

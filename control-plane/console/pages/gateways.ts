@@ -238,9 +238,18 @@ async function create(visit: SignedInVisit): Promise<Answer> {
   const { deps, session } = visit;
   const values = formValues(visit);
   try {
-    const said = { ...saidIn(values), mandate_id: values['mandate_id'] ?? '' };
+    const said = {
+      ...saidIn(values),
+      mandate_id: values['mandate_id'] ?? '',
+      target_url: (values['target_url'] ?? '').trim(),
+    };
     const parsed = gatewayInput.safeParse(said);
-    if (!parsed.success) throw invalidFields(fieldProblems(parsed.error));
+    const problems = parsed.success ? [] : fieldProblems(parsed.error);
+    // Asked for here at once: the rest would be found wrong one after the other.
+    for (const field of ['mandate_id', 'target_url'] as const) {
+      if (said[field] === '') problems.push({ field, message: visit.words.service.empty });
+    }
+    if (!parsed.success || problems.length > 0) throw invalidFields(problems);
     const targetUrl = await checkedTarget(parsed.data.target_url, deps.allowPrivateTargets);
     const token = newSecretToken('gwt');
     const made = await deps.commands.command(session.accountId, (context) =>

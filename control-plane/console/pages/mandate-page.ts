@@ -7,6 +7,7 @@ import { credentialOf } from '../../mandates/status-routes.ts';
 import { type MandateRecord, readMandate } from '../../mandates/view.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { columnChart } from '../parts/chart.ts';
+import { denialReason } from '../parts/decision-parts.ts';
 import { statusBadge, verdictBadge } from '../parts/mandate-status.ts';
 import { minorOf, money } from '../parts/money.ts';
 import { bar, buttonLink, card, column, crumbs, emptyState, facts, heading, table } from '../parts/page-parts.ts';
@@ -42,7 +43,7 @@ export async function mandatePage(visit: SignedInVisit): Promise<Answer> {
     crumbs(text.title, MANDATES_PATH),
     heading(record.name, html`${statusBadge(words, record.status)} <code>${mandateId}</code>`, actions(visit, record)),
     card(text.usage, monthUse(visit, record, unknown)),
-    html`<div class="spread">${charts}</div>`,
+    decisions.decisions.length === 0 ? null : html`<div class="spread">${charts}</div>`,
     decisionsCard(visit, decisions.decisions, record),
     html`<div class="spread">${card(text.terms, termsList(visit, record))}${credentialCard(visit, record)}</div>`,
   );
@@ -166,7 +167,11 @@ function dayLabel(language: string, day: string): string {
 function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[], record: MandateRecord): Html {
   const { words, language } = visit;
   const text = words.mandates;
-  if (decisions.length === 0) return emptyState(text.decisions, text.decisionsNone);
+  if (decisions.length === 0) {
+    const gateway = `/console/gateways/new?mandate=${record.terms.mandate_id}`;
+    const next = record.status === 'active' ? buttonLink(words.overview.steps.gateway, gateway, true) : null;
+    return emptyState(text.decisions, text.decisionsNone, next);
+  }
   const rows = decisions.map(({ id, at, body }) => {
     const told = decisionOf(body);
     const link = html`<a href="/console/evidence/${id}">${moment(language, Date.parse(at))}</a>`;
@@ -182,7 +187,7 @@ function decisionsCard(visit: SignedInVisit, decisions: readonly FoundDecision[]
 class="small muted">${told.counterparty}</span>`
       }`,
       html`<span class="number">${cost}</span>`,
-      told.reason === null ? whyDecided(words, told) : html`<span lang="en">${told.reason}</span>`,
+      told.reason === null ? whyDecided(words, told) : denialReason(visit, told.code, told.reason),
     ];
   });
   const columns = [

@@ -13,6 +13,7 @@ import { moment } from '../parts/time.ts';
 import { type Answer, get, page, type SignedInVisit } from '../visit.ts';
 import type { Spend, Tasks } from './overview-facts.ts';
 import { type Figures, type Progress, readFigures, readProgress, readSpend, readTasks } from './overview-facts.ts';
+import { type Latency, readLatency } from './overview-latency.ts';
 import { stopNotice } from './stop.ts';
 
 /** Decisions on the overview. */
@@ -26,26 +27,42 @@ export const overviewPages = [get('/', overview)];
 async function overview(visit: SignedInVisit): Promise<Answer> {
   const { words, deps, session } = visit;
   const { accountId } = session;
-  const [progress, tasks, spend, figures, recent, health] = await Promise.all([
+  const [progress, tasks, spend, figures, latency, recent, health] = await Promise.all([
     readProgress(deps.sql, accountId),
     readTasks(deps.sql, accountId),
     readSpend(deps.sql, accountId),
     readFigures(deps.sql, accountId),
+    readLatency(deps.sql, accountId),
     recentCard(visit),
     healthCard(visit),
   ]);
   const stopLink = html`<a class="button danger" href="/console/stop">${words.stop.menu}</a>`;
   const body = column(
-    heading(words.overview.title, words.overview.lead, stopLink),
+    heading(words.overview.title, words.overview.lead, progress.mandate ? stopLink : null),
     await stopNotice(visit),
     progress.allowed ? null : firstSteps(visit, progress),
-    html`<div class="halves">${todayCard(visit, figures)}${taskCard(visit, tasks)}</div>`,
-    progress.seen ? card(words.overview.days, daysChart(visit, figures)) : null,
-    html`<div class="halves">${spendCard(visit, spend)}${denialCard(visit, figures)}</div>`,
-    recent,
+    // Before anything was asked, the way there is all that there is to see.
+    progress.seen ? whatHappened(visit, { tasks, spend, figures, latency }) : null,
+    progress.seen || !anyTask(tasks) ? null : taskCard(visit, tasks),
+    progress.seen ? recent : null,
     health,
   );
   return page('overview', words.overview.title, body);
+}
+
+interface Happened {
+  readonly tasks: Tasks;
+  readonly spend: readonly Spend[];
+  readonly figures: Figures;
+  readonly latency: Latency | null;
+}
+
+function whatHappened(visit: SignedInVisit, { tasks, spend, figures, latency }: Happened): Html[] {
+  return [
+    html`<div class="halves">${todayCard(visit, figures, latency)}${taskCard(visit, tasks)}</div>`,
+    card(visit.words.overview.days, daysChart(visit, figures)),
+    html`<div class="halves">${spendCard(visit, spend)}${denialCard(visit, figures)}</div>`,
+  ];
 }
 
 function firstSteps({ words }: SignedInVisit, progress: Progress): Html {
@@ -67,7 +84,7 @@ function firstSteps({ words }: SignedInVisit, progress: Progress): Html {
   return card(start, html`<ol class="steps">${items}</ol>`, startLead);
 }
 
-function todayCard({ words, language }: SignedInVisit, { days, amounts }: Figures): Html {
+function todayCard({ words, language }: SignedInVisit, { days, amounts }: Figures, latency: Latency | null): Html {
   const text = words.overview;
   const today = days.at(-1);
   const figures = (['allow', 'deny', 'escalate'] as const).map((decision) => {
@@ -78,7 +95,17 @@ function todayCard({ words, language }: SignedInVisit, { days, amounts }: Figure
     return html`<div><dt>${label}</dt><dd>${wholeText(language, today?.[decision] ?? 0)}${sums}</dd></div>`;
   });
   const any = today !== undefined && today.allow + today.deny + today.escalate > 0;
-  return card(text.today, html`<dl class="figures">${figures}</dl>`, any ? text.todayLead : text.todayNone);
+  const ms = (value: number) => new Intl.NumberFormat(language, { maximumFractionDigits: 0 }).format(value);
+  const answers =
+    latency === null ? null : text.latency(ms(latency.half), ms(latency.most), wholeText(language, latency.count));
+  const shown = html`<div class="stack"><dl class="figures">${figures}</dl>${
+    answers === null ? null : html`<p class="small">${answers}</p>`
+  }</div>`;
+  return card(text.today, shown, any ? text.todayLead : text.todayNone);
+}
+
+function anyTask({ pending, unknown, idle, unmapped, ending }: Tasks): boolean {
+  return pending + unknown + idle.length + unmapped.length + ending.length > 0;
 }
 
 function taskCard({ words, language }: SignedInVisit, tasks: Tasks): Html {

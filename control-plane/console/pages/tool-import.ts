@@ -8,14 +8,16 @@ import { OpenApiProblem, parseOpenApiText } from '../../../core/openapi-text.ts'
 import { type OpenApiReading, type OpenApiTool, readOpenApi, serverPath } from '../../../core/openapi-tools.ts';
 import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
+import { checkedTarget } from '../../gateways/target.ts';
 import { importTools, settledTools, type ToolInput, toolInput, wantedTools } from '../../gateways/tool-store.ts';
 import { readSuggestionMandate } from '../../gateways/tool-suggestions.ts';
-import { formValues, refusedForm } from '../form.ts';
+import { formValues, inWords, refusedForm } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { check, emptyForm, type FormState, form, submit, textArea, textField } from '../parts/form-parts.ts';
 import { shown } from '../parts/inert-text.ts';
 import { badge, column, crumbs, emptyState, heading, notice, table } from '../parts/page-parts.ts';
 import { mappingWords, toolLabel } from '../parts/tool-parts.ts';
+import { serviceText } from '../service-text.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import { toolsPath } from './gateway-tools.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
@@ -95,10 +97,31 @@ async function read(visit: SignedInVisit): Promise<Answer> {
     const parsed = parseOpenApiText(document);
     const basePath = given === '' ? pathBehind(gateway.target_url, serverPath(parsed)) : given;
     const reading = readOpenApi(parsed, { basePath, mandate, membersMax: MEMBERS_MAX });
-    return await pickPage(visit, gateway, { reading, mandate, prefix: (values['prefix'] ?? '').trim(), basePath });
+    const away = await targetProblem(visit, gateway);
+    return await pickPage(visit, gateway, {
+      reading,
+      mandate,
+      prefix: (values['prefix'] ?? '').trim(),
+      basePath,
+      away,
+    });
   } catch (error) {
     if (!(error instanceof OpenApiProblem)) throw error;
-    return refuse('document', error.message);
+    return refuse('document', serviceText(visit.words, error.message));
+  }
+}
+
+/** What keeps requests from the target now, looked up as when the gateway was made; null where nothing does. */
+async function targetProblem(
+  { words, deps }: SignedInVisit,
+  { target_url: url }: GatewayRecord,
+): Promise<string | null> {
+  try {
+    await checkedTarget(url, deps.allowPrivateTargets);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.code !== 'invalid') throw error;
+    return serviceText(words, error.fields[0]?.message ?? error.detail);
   }
 }
 
@@ -117,12 +140,13 @@ interface ReadDocument {
   readonly mandate: SuggestionMandate;
   readonly prefix: string;
   readonly basePath: string;
+  readonly away: string | null;
 }
 
 async function pickPage(
   visit: SignedInVisit,
   gateway: GatewayRecord,
-  { reading, mandate, prefix, basePath }: ReadDocument,
+  { reading, mandate, prefix, basePath, away }: ReadDocument,
 ): Promise<PageAnswer> {
   const { tools: text } = visit.words;
   const wanted = reading.tools.filter(({ name }) => name.slice(name.indexOf(':') + 1).startsWith(basePath + prefix));
@@ -138,6 +162,7 @@ async function pickPage(
   const title = reading.title === null ? text.pickUntitled : text.pickTitle(shown(reading.title));
   const parts = [
     heading(title, text.pickLead),
+    away === null ? null : notice('warn', text.targetAway(gateway.target_url), away),
     wanted.length > rows.length ? notice('info', text.pickMore(rows.length, wanted.length)) : null,
     rows.length === 0
       ? emptyState(text.pickNone, '')
@@ -227,7 +252,7 @@ function skippedTable({ words }: SignedInVisit, { skipped }: OpenApiReading): Fr
     .slice(0, SKIPPED_SHOWN)
     .map(
       ({ operation, reason }) =>
-        html`<li><code dir="ltr">${shown(operation)}</code> <span lang="en">${reason}</span></li>`,
+        html`<li><code dir="ltr">${shown(operation)}</code> ${serviceText(words, reason)}</li>`,
     );
   const rest = skipped.length - items.length;
   return html`<details class="small"><summary>${text.skipped} (${skipped.length})</summary><ul class="seen">${items}${
@@ -245,7 +270,12 @@ async function apply(visit: SignedInVisit): Promise<Answer> {
   const refuse = async (problems: readonly { readonly field: string; readonly message: string }[]) => {
     const mandate = await readSuggestionMandate(deps.sql, session.accountId, gateway.mandate_id);
     const done = await settledOf(visit, gateway, rows);
-    const list = pickForm(visit, gateway, { rows, state: refusedForm(values, problems), mandate, done });
+    const list = pickForm(visit, gateway, {
+      rows,
+      state: refusedForm(values, inWords(visit, problems)),
+      mandate,
+      done,
+    });
     return framed(visit, gateway, text.pickUntitled, [heading(text.pickUntitled, text.pickLead), list], 422);
   };
   if (picked.length === 0) return refuse([{ field: 'pick', message: text.pickEmpty }]);

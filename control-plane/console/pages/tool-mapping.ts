@@ -10,12 +10,14 @@ import { readShape, readSuggestionMandate, readSuggestions } from '../../gateway
 import { trialBody, trialVersions, tryRequest } from '../../gateways/tool-trial.ts';
 import { formValues, refusedForm, stateOfRefusal } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
+import { denialReason } from '../parts/decision-parts.ts';
 import { emptyForm, type FormState, form, selectField, textArea, textField } from '../parts/form-parts.ts';
 import { shown } from '../parts/inert-text.ts';
 import { mappingFields, mappingSaid, mappingValues } from '../parts/mapping-form.ts';
 import { minorOf, money } from '../parts/money.ts';
 import { badge, card, column, crumbs, facts, heading, notice } from '../parts/page-parts.ts';
 import { shapeDetails, suggestionReasons } from '../parts/tool-parts.ts';
+import { serviceText } from '../service-text.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import { blockButton, isAmountUnseen, toolsPath, unmapButton } from './gateway-tools.ts';
 import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
@@ -213,10 +215,14 @@ function trialResult({ words, language }: SignedInVisit, trial: Trial): Html {
       ? []
       : [[text.monthBefore, month(trial.before)] as const, [text.monthAfter, month(trial.after)] as const]),
   ]);
+  const why =
+    code === null
+      ? text.wouldBecause[decision === 'escalate' ? decision : 'allow']
+      : denialReason({ words, language }, code, shown(trial.reason));
   return notice(
     decision === 'allow' ? 'good' : decision === 'escalate' ? 'info' : 'bad',
     title,
-    html`<div class="stack"><p lang="en">${shown(trial.reason)}</p>${list}
+    html`<div class="stack"><p>${why}</p>${list}
 ${trial.disabled ? html`<p>${text.wouldDisabled}</p>` : null}
 ${trial.escalations_full ? html`<p>${text.wouldFull}</p>` : null}</div>`,
   );
@@ -283,7 +289,7 @@ async function refusal(visit: SignedInVisit, error: unknown): Promise<FormState>
     };
     const at = place[error.code] ?? 'body';
     const field = at === 'name' ? at : `${TRY_PREFIX}${at}`;
-    return refusedForm(formValues(visit), [{ field, message: error.detail }]);
+    return refusedForm(formValues(visit), [{ field, message: serviceText(visit.words, error.detail) }]);
   }
   const { values, errors } = stateOfRefusal(visit, error);
   const own = new Set(['method', 'path', 'content_type', 'body']);
@@ -292,7 +298,11 @@ async function refusal(visit: SignedInVisit, error: unknown): Promise<FormState>
     return [own.has(name) ? `${TRY_PREFIX}${name === 'content_type' ? 'type' : name}` : name, message] as const;
   });
   // A template that does not stand for the request that is tried: the request is what to change.
-  const stands = values['do'] === 'try' && errors['name']?.startsWith('Does not stand') === true;
+  const stands = values['do'] === 'try' && error instanceof ProblemError && isForOther(error);
   const moved = renamed.map(([name, message]) => [stands && name === 'name' ? 'try_path' : name, message] as const);
   return { values, errors: Object.fromEntries(moved) };
+}
+
+function isForOther({ fields }: ProblemError): boolean {
+  return fields.some(({ field, message }) => field === 'name' && message.startsWith('does not stand for'));
 }

@@ -87,10 +87,31 @@ export function codeMeaning({ denials }: Words, code: string): string | null {
   return Object.hasOwn(denials, code) ? denials[code as keyof Words['denials']] : null;
 }
 
+/** Codes whose reason says what exactly is wrong with the request, which no word of ours can. */
+const REASONS_IN_DETAIL: ReadonlySet<string> = new Set(['MD-101', 'MD-502']);
+
+/** Why something was denied: the reason where its English is the reader's language, else what the code means. */
+export function denialReason({ words, language }: Told, code: string | null, reason: string): Fragment {
+  const meaning = code === null || language === 'en' ? null : codeMeaning(words, code);
+  const said = html`<span lang="en">${reason}</span>`;
+  if (meaning === null) return language === 'en' ? reason : said;
+  return REASONS_IN_DETAIL.has(code ?? '') ? html`${meaning} <span class="small muted">${said}</span>` : meaning;
+}
+
+interface Told {
+  readonly words: Words;
+  readonly language: Language;
+}
+
 /** A denial code with what it means; nothing where there is none. */
 export function codeWords(words: Words, code: string | null): Fragment {
   if (code === null) return null;
   return html`<span class="small">${codeMeaning(words, code)} <code>${code}</code></span>`;
+}
+
+/** Why something was not allowed at once that was no denial. */
+function whyNot(words: Words, decision: DecisionKind | null): Fragment {
+  return decision === 'escalate' ? html`<span class="small">${words.mandates.aboveThreshold}</span>` : '–';
 }
 
 /** Decisions as rows; each leads to its page. */
@@ -110,8 +131,8 @@ export function decisionTable(
       }`,
       decisionBadge(words, one.decision),
       html`<span class="number">${amountText(language, one.action, mandate?.currency ?? null) ?? '–'}</span>`,
-      html`<span class="small">${mandate?.name ?? one.mandateId ?? '–'}</span>`,
-      one.code === null ? '–' : codeWords(words, one.code),
+      html`<span class="small name">${mandate?.name ?? one.mandateId ?? '–'}</span>`,
+      one.code === null ? whyNot(words, one.decision) : codeWords(words, one.code),
       html`<span class="small nowrap">${moment(language, one.atMs)}</span>`,
     ];
   });

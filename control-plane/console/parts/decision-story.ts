@@ -107,7 +107,7 @@ export function decidedCard({ words, language }: Reader, body: RecordedDecision)
           denied === undefined ? text.why : text.codeMeans,
           html`${why}${denied === undefined ? null : [' ', code(denied)]}`,
         ],
-        said === undefined ? null : [text.said, said],
+        said === undefined ? null : [text.said, language === 'en' ? said : html`<span lang="en">${said}</span>`],
         escalation === undefined ? null : [text.escalationUntil, moment(language, Date.parse(escalation.expires_at))],
       ]),
     ),

@@ -8,6 +8,11 @@ import { moment } from './time.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
+interface Reader {
+  readonly words: Words;
+  readonly language: Language;
+}
+
 /** Characters of one value that a list shows; the entry itself has all of them. */
 const VALUE_MAX_CHARACTERS = 200;
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'final_amount', 'executed_amount', 'released']);
@@ -30,28 +35,35 @@ export function actorWords({ entries: { actors } }: Words, kind: string, body: B
 }
 
 /** What an entry says besides its kind: the members that people read, each with its name. */
-export function entryFacts(
-  visit: { readonly words: Words; readonly language: Language },
-  body: Body,
-  names: Names,
-): Html | null {
+export function entryFacts(visit: Reader, body: Body, names: Names): Html | null {
   const { members } = visit.words.entries;
   const parts = Object.entries(members).flatMap(([name, label]) => {
-    const shown = memberValue(visit.language, name, body, names);
+    const shown = memberValue(visit, name, body, names);
     return shown === null ? [] : [html`<span class="muted">${label}:</span> ${shown}`];
   });
   return parts.length === 0 ? null : html`${parts.map((part, at) => (at === 0 ? part : html` · ${part}`))}`;
 }
 
-function memberValue(language: Language, name: string, body: Body, names: Names): Fragment {
+function memberValue({ words, language }: Reader, name: string, body: Body, names: Names): Fragment {
   const value = body[name];
   if (typeof value === 'number') return numberText(language, name, value, body);
   if (typeof value !== 'string' || value === '') return null;
   if (TIMES.has(name) && !Number.isNaN(Date.parse(value))) return moment(language, Date.parse(value));
   if (/^rcp_[0-9a-z]{26}$/.test(value)) return html`<a href="/console/evidence/${value}"><code>${value}</code></a>`;
+  const own = ownWord(words, name, value, body);
+  if (own !== null) return own;
   const known = names.get(value);
   if (known !== undefined) return known.path === null ? known.name : html`<a href="${known.path}">${known.name}</a>`;
   return value.length > VALUE_MAX_CHARACTERS ? `${value.slice(0, VALUE_MAX_CHARACTERS)}…` : value;
+}
+
+/** A word of the service's own, in the reader's language. */
+function ownWord({ entries: { values } }: Words, name: string, value: string, body: Body): string | null {
+  if (!Object.hasOwn(values, name)) return null;
+  // Only sessions have reasons of the service's own; any other is what a person wrote.
+  if (name === 'reason' && body['session_id'] === undefined && body['place'] === undefined) return null;
+  const all: Readonly<Record<string, string>> = values[name as keyof typeof values];
+  return Object.hasOwn(all, value) ? (all[value] ?? null) : null;
 }
 
 function numberText(language: Language, name: string, value: number, body: Body): string {

@@ -10,6 +10,7 @@ import { mandates } from './de/mandates.ts';
 import { notifications } from './de/notifications.ts';
 import { overview } from './de/overview.ts';
 import { reconcile } from './de/reconcile.ts';
+import { service } from './de/service.ts';
 import { shell } from './de/shell.ts';
 import { stop } from './de/stop.ts';
 import { tools } from './de/tools.ts';
@@ -34,4 +35,5 @@ export const de: Words = {
   evidence,
   entries,
   denials,
+  service,
 };

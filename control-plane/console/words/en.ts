@@ -10,6 +10,7 @@ import { mandates } from './en/mandates.ts';
 import { notifications } from './en/notifications.ts';
 import { overview } from './en/overview.ts';
 import { reconcile } from './en/reconcile.ts';
+import { service } from './en/service.ts';
 import { shell } from './en/shell.ts';
 import { stop } from './en/stop.ts';
 import { tools } from './en/tools.ts';
@@ -34,5 +35,6 @@ export const en = {
   evidence,
   entries,
   denials,
+  service,
 } as const;
 export type Words = Translated<typeof en>;

@@ -59,6 +59,21 @@ t.test('a search goes on below the page before, and keeps its conditions', async
   t.match(second, /href="\/console\/evidence\?decision=deny&amp;code=MD-302"/, 'and back to the newest');
 });
 
+t.test('a search that was through with a part before it found a page full says how far it came', async (t) => {
+  const { fixture, busy, page, person } = await prepared(t);
+  await fixture.sql`update gateway_instances set rate_per_second = 1000000, rate_burst = 1000000`;
+  // More than one look takes from the end of the chain, which nobody has indexed yet.
+  for (let round = 0; round < 9; round++) {
+    await Promise.all(Array.from({ length: 250 }, () => busy.ask({ amount: 20_000 })));
+  }
+  const first = await page('/console/evidence?decision=escalate');
+  t.match(first, /No match so far[\s\S]*Searched back to[\s\S]*<time /);
+  const on = /href="([^"]*before=\d+)" data-search-on=""/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? '';
+  t.same(receiptsOf(await page(on)), [busy.escalatedReceipt]);
+  await person.browser.post('/console/preferences', { language: 'de' });
+  t.match(await page('/console/evidence?decision=escalate'), /Bisher passt keine[\s\S]*Gesucht wurde zurück bis/);
+});
+
 t.test('what cannot be read is named beside its field, and nothing is searched', async (t) => {
   const { person } = await prepared(t);
   for (const [query, field] of [

@@ -168,7 +168,7 @@ t.test('the operations of a document are mapped together, or none of them with t
     ...{ 'pick[0]': 'on', 'pick[1]': 'on', 'action[0]': 'payments.transfer', 'action[1]': 'transfers.read' },
   });
   t.equal(refused.status, 422);
-  t.match(refused.text, /Nothing was mapped[\s\S]*must be covered by the mandate/i);
+  t.match(refused.text, /Nothing was mapped[\s\S]*The mandate does not cover it/);
   t.same(await tools(), [], 'all or none');
   t.match((await browser.post(`${path}/import/apply`, rows)).text, /Tick at least one/);
   const done = await browser.post(`${path}/import/apply`, {
@@ -207,6 +207,17 @@ t.test('of a document that multiplies itself a page reads no more than decisions
   const known = rows.filter(({ mapping }) => mapping.amount === '/amount').length;
   t.equal(rows.length, 50);
   t.ok(known >= 1 && known < 40, `${known} were read`);
+});
+
+t.test('who imports tools of a target that cannot be reached now is told so', async (t) => {
+  const { browser, path, fixture } = await toolsFixture(t);
+  await browser.get(`${path}/import`);
+  const read = () => browser.post(`${path}/import`, { document: OPENAPI, base_path: '', prefix: '' });
+  t.notMatch((await read()).text, /cannot be reached now/);
+  await fixture.sql`update gateway_instances set target_url = 'https://nowhere.invalid'`;
+  const away = await read();
+  t.equal(away.status, 200, 'and may map them all the same');
+  t.match(away.text, /The target https:\/\/nowhere\.invalid cannot be reached now[\s\S]*This host cannot be found/);
 });
 
 t.test('a document that is none, or too large, is refused without a page of it', async (t) => {

@@ -60,7 +60,7 @@ t.test('a gateway that cannot be made says why beside each field, and forgets th
   await browser.get('/console/gateways/new');
   const wrong = await browser.post('/console/gateways', fieldsOf(mandateId));
   t.equal(wrong.status, 422);
-  t.match(wrong.text, /id="f-target-url-error">Must not lead to a loopback/);
+  t.match(wrong.text, /id="f-target-url-error">This address is private/);
   t.match(wrong.text, /value="Shop"/);
   t.notMatch(wrong.text, /sk_live_42/);
   const cases: [Record<string, string>, RegExp][] = [
@@ -78,6 +78,20 @@ t.test('a gateway that cannot be made says why beside each field, and forgets th
     t.match(answer.text, message);
   }
   t.same(await fixture.sql`select from gateway_instances`, []);
+});
+
+t.test("everything that is missing is named at once, in the reader's language", async (t) => {
+  const fixture = await consoleFixture(t);
+  const { browser, mandateId } = await withMandate(fixture);
+  await browser.get('/console/gateways/new');
+  await browser.post('/console/preferences', { language: 'de' });
+  const empty = await browser.post('/console/gateways', fieldsOf('', { name: '', target_url: '' }));
+  t.equal(empty.status, 422);
+  t.match(empty.text, /f-name-error">Füllen Sie das aus/);
+  t.match(empty.text, /f-mandate-id-error">Wählen Sie eines Ihrer Mandate/);
+  t.match(empty.text, /f-target-url-error">Füllen Sie das aus/);
+  const away = await browser.post('/console/gateways', fieldsOf(mandateId, { target_url: 'https://nowhere.invalid' }));
+  t.match(away.text, /f-target-url-error">Diesen Host gibt es nicht/);
 });
 
 t.test('settings change, the credential stays unless it is typed, and never goes to another host', async (t) => {

@@ -24,9 +24,11 @@ t.test('the page of a mandate tells its month, its days and its decisions in wor
   t.match(page.text, /Begins anew on 1 .* \(UTC\)/);
   t.match(page.text, `/console/evidence/${unknown}`);
   t.match(page.text, /Denied MD-302/);
-  t.match(page.text, /<span lang="en">[^<]+<\/span>/);
+  t.match(page.text, /120\.00 EUR is 20\.00 above the limit/);
   t.match(page.text, /<td class="end number">50\.00\u00a0EUR<\/td>/, 'the table behind the chart');
   t.match(page.text, `href="${own}/credential"`);
+  await owner.browser.post('/console/preferences', { language: 'de' });
+  t.match((await owner.browser.get(own)).text, /Der Betrag liegt über der Grenze je Handlung/, "in the reader's words");
   const file = await owner.browser.get(`${own}/credential`);
   t.match(file.headers['content-type'], /application\/vc\+jwt/);
   t.match(file.headers['content-disposition'], `${mandateId}.jwt`);

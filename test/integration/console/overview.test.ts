@@ -1,6 +1,7 @@
 import t from 'tap';
 import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
+import { allowed, tell } from '../decisions/lane-client.ts';
 import { busyAccount } from './busy-console.ts';
 import { consoleFixture } from './console-fixture.ts';
 
@@ -68,4 +69,17 @@ t.test('a mandate that ends soon is named, one that ends later is not', async (t
   const { text } = await person.browser.get('/console');
   t.match(text, /Ends soon ends soon/);
   t.notMatch(text, /Ends later ends soon/);
+});
+
+t.test('how long targets took is read from the evidence, once there were enough of them', async (t) => {
+  const fixture = await consoleFixture(t);
+  const person = await fixture.person();
+  const busy = await busyAccount(fixture, person);
+  const page = async () => (await person.browser.get('/console')).text;
+  t.notMatch(await page(), /Targets answered within/);
+  for (let at = 0; at < 5; at++) {
+    const answer = await busy.ask({ amount: 100 + at });
+    await tell(fixture.lanes, busy.account, allowed(answer), { outcome: 'booked' });
+  }
+  t.match(await page(), /Targets answered within \d+ ms half of the time[^<]*the last 6 requests/);
 });

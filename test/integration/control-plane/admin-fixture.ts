@@ -14,6 +14,7 @@ import { openSandbox } from '../../../control-plane/sandbox/account.ts';
 import { buildServer, type RegisterRoutes } from '../../../control-plane/server.ts';
 import { jwksRoute } from '../../../control-plane/signing/routes.ts';
 import { SigningKeys } from '../../../control-plane/signing/signing-keys.ts';
+import { MAT_TYPE, type MatFacts, matClaims } from '../../../core/mat.ts';
 import { secretHash } from '../../../core/secret-token.ts';
 import { createDatabase } from '../../database.ts';
 import { VERIFICATIONS } from '../decisions/lane-client.ts';
@@ -119,24 +120,26 @@ export async function adminFixture(
     custody.open(account, 'credential', instance, sealed).toString('utf8');
   const sql = connect(database.appUrl, { applicationName: 'test admin', max: 2 });
   const sandboxAccountId = options.sandbox === true ? await openSandbox(sql) : null;
+  const signing = options.signing ?? (await SigningKeys.open(sql, custody, logError));
+  t.teardown(async () => signing.close());
+  const issuer = options.issuer ?? 'https://mandate.example';
+  const signMat = (facts: MatFacts) => signing.sign(MAT_TYPE, matClaims(issuer, facts));
   const lanes = new Lanes({
     databaseUrl: database.appUrl,
     lanes: 2,
     versions: new VersionCache(open),
     buckets,
-    verifications: { ...VERIFICATIONS, sandboxAccountId },
+    verifications: { ...VERIFICATIONS, signMat, sandboxAccountId },
     metrics: SILENT,
     logError,
   });
-  const signing = options.signing ?? (await SigningKeys.open(sql, custody, logError));
-  t.teardown(async () => signing.close());
   const deps: RouteDependencies = {
     sql,
     commands: lanes,
     custody,
     booking: { lanes, sandboxAccountId },
     signing,
-    issuer: options.issuer ?? 'https://mandate.example',
+    issuer,
     buckets,
     allowPrivateTargets: options.allowPrivateTargets ?? true,
     logError,

@@ -91,7 +91,6 @@ export async function sandboxFixture(
     ...{ ...shared, listen: { host: '127.0.0.1', port: 0 }, secret: SECRET, lanes, routes: new TokenRoutes(appSql) },
     escalations: { wait: async () => null, storeBody: async () => true },
     keyUsed: () => {},
-    signMat: (facts) => signing.signLater(MAT_TYPE, matClaims(ISSUER, facts)),
     sandboxAccountId: sandboxId,
     metrics: SILENT,
   });

@@ -48,7 +48,7 @@ type TestContext = Parameters<typeof createDatabase>[0];
 /** Means of verifications that need no keys. */
 export const VERIFICATIONS: VerificationMeans = {
   consumptionToken: (receiptId) => secretTokenOf('ctk', hash('sha256', `token of ${receiptId}`, 'buffer')),
-  signMat: ({ receiptId }) => `a MAT of ${receiptId}`,
+  signMat: (facts) => JSON.stringify(facts),
   sandboxAccountId: null,
 };
 

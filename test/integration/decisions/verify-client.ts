@@ -140,6 +140,6 @@ export async function verified(
 ): Promise<VerifiedResult> {
   const answer = await verify(fixture, options, lanes);
   if (answer.answer === 'problem') throw new Error(`${answer.error}: ${answer.detail}`);
-  const body = answer.text(answer.mat === null ? null : `a MAT of ${answer.receiptId}`);
+  const body = answer.text();
   return { ...answer, body, json: JSON.parse(body) as VerifyJson };
 }

@@ -83,7 +83,7 @@ function digestOf(action: string): string {
 async function verified(text: string) {
   const presentation = parsePresentation(parseStrictJson(Buffer.from(text.trim())));
   if (presentation.problem !== null) throw new Error(presentation.problem);
-  const wrong = await verifyPresentation(presentation, new AgentKeys());
+  const wrong = verifyPresentation(presentation, new AgentKeys());
   if (wrong !== null) throw new Error(wrong);
   return presentation;
 }

@@ -12,7 +12,7 @@ import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { TokenBuckets } from '../../../control-plane/rate-limit/buckets.ts';
 import type { GatewayAsk } from '../../../core/wire.ts';
 import { startProxy } from '../../../proxy/server.ts';
-import { laneFixture, VERIFICATIONS } from '../decisions/lane-client.ts';
+import { laneFixture } from '../decisions/lane-client.ts';
 
 /** What reached the target, in the order in which it came: the independent ledger that tests judge by. */
 export interface Delivered {
@@ -87,7 +87,6 @@ export async function gatewayFixture(t: TestContext, options: FixtureOptions = {
     buckets: new TokenBuckets(),
     escalations: options.escalations ?? NO_ESCALATIONS,
     keyUsed: () => {},
-    signMat: async (facts) => VERIFICATIONS.signMat(facts),
     sandboxAccountId: null,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError: (error) => errors.push(error),

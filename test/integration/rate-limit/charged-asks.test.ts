@@ -67,7 +67,7 @@ async function charging(t: Parameters<typeof verifyFixture>[0]): Promise<Chargin
       const answer = (one: DecidedVerification | Problem) => {
         if (one.answer === 'problem') return reply(one);
         const { receiptId: receipt_id, replayed, rate } = one;
-        return reply({ answer: 'result', receipt_id, replayed, rate, body: one.text('a MAT') });
+        return reply({ answer: 'result', receipt_id, replayed, rate, body: one.text() });
       };
       lanes.submit({ kind: 'verify', key, ask, answer, ...common });
     },

@@ -8,7 +8,7 @@ import { TokenRoutes } from '../../../control-plane/decisions/token-routes.ts';
 import { RedisBuckets } from '../../../control-plane/rate-limit/redis-buckets.ts';
 import { startProxy } from '../../../proxy/server.ts';
 import { type AdminAnswer, adminFixture, at, textAt } from '../control-plane/admin-fixture.ts';
-import { type LaneFixture, laneFixture, monthOf, VERIFICATIONS } from '../decisions/lane-client.ts';
+import { type LaneFixture, laneFixture, monthOf } from '../decisions/lane-client.ts';
 import { type Answer, type Delivered, type SendOptions, sendTo, startTarget } from '../gateway/gateway-fixture.ts';
 import { fakeRedis, letting } from './fake-redis.ts';
 import { type RedisServer, redisServer, WITHOUT_REDIS } from './redis-server.ts';
@@ -64,7 +64,6 @@ async function controlPlane(t: TestContext, { sql, errors, moreLanes }: LaneFixt
     buckets,
     escalations: { wait: async () => null, storeBody: async () => true },
     keyUsed: () => {},
-    signMat: async (facts) => VERIFICATIONS.signMat(facts),
     sandboxAccountId: null,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError,

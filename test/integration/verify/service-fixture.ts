@@ -14,7 +14,6 @@ import { contextDigest } from '../../../core/action.ts';
 import { API_SCOPES } from '../../../core/api-scopes.ts';
 import { formatDidKey } from '../../../core/did-key.ts';
 import { newSeed, SigningKey } from '../../../core/ed25519.ts';
-import { MAT_TYPE, matClaims } from '../../../core/mat.ts';
 import { createPresentation, type PresentationDocument, type PresentationIntent } from '../../../core/presentation.ts';
 import type { TypeId } from '../../../core/type-id.ts';
 import { startProxy } from '../../../proxy/server.ts';
@@ -118,7 +117,6 @@ async function startService(t: Parameters<typeof nounFixture>[0], nouns: NounFix
     buckets: deps.buckets,
     escalations: { wait: async () => null, storeBody: async () => true },
     keyUsed: () => {},
-    signMat: (facts) => deps.signing.signLater(MAT_TYPE, matClaims(deps.issuer, facts)),
     sandboxAccountId: deps.booking.sandboxAccountId,
     metrics: { decision() {}, outcome() {}, batch() {}, laneDepth() {}, evidence() {}, facts() {}, rateLimited() {} },
     logError,

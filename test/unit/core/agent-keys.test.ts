@@ -22,3 +22,16 @@ t.test('what is no did:key, or one of an unacceptable key, has none, however oft
     for (let i = 0; i < 3; i++) t.equal(keys.get(text), null, JSON.stringify(text));
   }
 });
+
+t.test('a verification method has its signer, and what is none has none, however often it is asked for', async (t) => {
+  const keys = new AgentKeys();
+  const did = formatDidKey(new SigningKey(Buffer.alloc(32, 1)).publicKey);
+  const other = formatDidKey(new SigningKey(Buffer.alloc(32, 2)).publicKey);
+  for (let i = 0; i < 3; i++) {
+    t.equal(keys.signerOf(verificationMethodOf(did)), did);
+    t.equal(keys.signerOf(verificationMethodOf(other)), other);
+    for (const text of ['', did, `${did}#${other.slice(8)}`, `${verificationMethodOf(did)} `]) {
+      t.equal(keys.signerOf(text), null, JSON.stringify(text));
+    }
+  }
+});

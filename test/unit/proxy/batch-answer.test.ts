@@ -20,7 +20,8 @@ const PROBLEM = {
   retry_after_s: 1,
   rate: null,
 };
-const ANSWERS = [ALLOW, { ...ALLOW, target: TARGET }, DENY, REPLAY, PROBLEM];
+const RESULT = { answer: 'result', receipt_id: 'r', body: '{}', replayed: false, rate: RATE };
+const ANSWERS = [ALLOW, RESULT, { ...ALLOW, target: TARGET }, DENY, REPLAY, PROBLEM];
 
 /** What may stand where something else should: values that are nearly right, and members too many. */
 const ODD: readonly unknown[] = [
@@ -33,6 +34,7 @@ const ODD: readonly unknown[] = [
   '',
   'allow',
   'deny',
+  'result',
   'MD-999',
   [],
   [1, 2],
@@ -64,7 +66,7 @@ function* variants(): Generator<unknown> {
   }
   for (const odd of ODD) yield { ...good, asks: [ALLOW, odd] };
   for (const answer of ANSWERS) {
-    for (const member of [...Object.keys(answer), 'unknown', 'target', 'code']) {
+    for (const member of [...Object.keys(answer), 'unknown', 'target', 'code', 'body', 'replayed']) {
       for (const odd of ODD) yield { ...good, asks: [{ ...answer, [member]: odd }] };
       yield { ...good, asks: [{ ...answer, [member]: undefined }] };
     }

@@ -26,6 +26,9 @@ export const overview: Words['overview'] = {
   today: 'Heute',
   todayLead: 'Jedes Mandat zählt nach dem Kalender seiner eigenen Zeitzone.',
   todayNone: 'Heute wurde noch nichts verlangt.',
+  latency: (half, most, count) =>
+    `Die Ziele antworteten in der Hälfte der Fälle binnen ${half} ms, in 95 % binnen ${most} ms: von der ` +
+    `Entscheidung bis zur verzeichneten Antwort, die letzten ${count} weitergeleiteten Anfragen.`,
   days: 'Die letzten zwei Wochen',
   daysCaption: 'Entscheidungen je Tag',
   day: 'Tag',

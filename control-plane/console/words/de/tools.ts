@@ -116,6 +116,10 @@ export const tools: Words['tools'] = {
     deny: (code) => `Diese Anfrage würde abgelehnt: ${code}`,
     escalate: 'Sie würden zu dieser Anfrage gefragt',
   },
+  wouldBecause: {
+    allow: 'Die Handlung liegt in allen Grenzen des Mandats.',
+    escalate: 'Der Betrag liegt über dem, ab dem Sie gefragt werden.',
+  },
   wouldDisabled: 'Das Gateway ist abgeschaltet: Bis es wieder eingeschaltet ist, wird jede Anfrage abgelehnt.',
   wouldFull: 'Zu viele Fragen sind offen: Sie würde abgelehnt, bis einige beantwortet sind.',
   readAs: 'Gelesen als',
@@ -168,6 +172,7 @@ export const tools: Words['tools'] = {
   pickTitle: (title) => `Operationen von ${title}`,
   pickUntitled: 'Operationen des Dokuments',
   pickLead: 'Kreuzen Sie an, was zugeordnet werden soll. Was geraten ist, ist nicht angekreuzt: Sehen Sie es an.',
+  targetAway: (url) => `Das Ziel ${url} ist gerade nicht erreichbar`,
   pickNone: 'Das Dokument hat keine Operation, die ein Werkzeug sein kann.',
   pickMore: (shown, all) =>
     `${shown} von ${all} stehen hier, zuerst die noch nicht zugeordneten. Lesen Sie das Dokument danach noch einmal.`,

@@ -2,7 +2,7 @@
 export const evidence = {
   title: 'Evidence',
   lead: 'Every request that was decided, and why. Nothing here can be changed or deleted.',
-  tabs: { decisions: 'Decisions', entries: 'Changes and actions', export: 'Export', log: 'Log health' },
+  tabs: { decisions: 'Decisions', entries: 'Changes', export: 'Export', log: 'Log' },
   tabsLabel: 'Parts of the evidence',
   search: 'Search',
   narrow: 'Narrow down',
@@ -42,8 +42,10 @@ export const evidence = {
   emptyAction: 'To the gateways',
   noneTitle: 'No decision matches',
   noneText: 'Take away a condition, or look at another time.',
-  moreTitle: 'None in this part',
-  moreText: 'This part of the evidence holds none that match. The search goes on below it.',
+  noneYet: 'No match so far',
+  noMoreYet: 'No further match so far',
+  searchedBack: 'Searched back to',
+  searchOn: 'Search on',
   problems: {
     receipt: 'A receipt begins with rcp_ and has 30 characters.',
     agent: 'An agent is a did:key, such as did:key:z6Mk….',

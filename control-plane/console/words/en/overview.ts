@@ -24,6 +24,9 @@ export const overview = {
   today: 'Today',
   todayLead: 'Each mandate counts by the calendar of its own time zone.',
   todayNone: 'Nothing has been asked today.',
+  latency: (half: string, most: string, count: string) =>
+    `Targets answered within ${half} ms half of the time, within ${most} ms 95 % of it: from the decision to the ` +
+    `recorded answer, the last ${count} requests that were forwarded.`,
   days: 'The last two weeks',
   daysCaption: 'Decisions a day',
   day: 'Day',

@@ -111,6 +111,10 @@ export const tools = {
     deny: (code: string) => `This request would be denied: ${code}`,
     escalate: 'You would be asked about this request',
   },
+  wouldBecause: {
+    allow: 'The action is within every limit of the mandate.',
+    escalate: 'The amount is above the one from which you are asked.',
+  },
   wouldDisabled: 'The gateway is disabled: until it is enabled, every request is denied.',
   wouldFull: 'Too many questions are open: it would be denied until some are answered.',
   readAs: 'Read as',
@@ -162,6 +166,7 @@ export const tools = {
   pickTitle: (title: string) => `Operations of ${title}`,
   pickUntitled: 'Operations of the document',
   pickLead: 'Tick what is to be mapped. A guess is not ticked: look at it first.',
+  targetAway: (url: string) => `The target ${url} cannot be reached now`,
   pickNone: 'The document has no operation that can be a tool.',
   pickMore: (shown: number, all: number) =>
     `${shown} of ${all} are listed, those that are not mapped first. Map them, then read the document again for more.`,

@@ -1,3 +1,4 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
 import t from 'tap';
 import { hashPassword, passwordProblem, verifyPassword } from '../../../../control-plane/accounts/password.ts';
 
@@ -46,4 +47,25 @@ t.test('passwords that are short, common, uniform or the address are not taken',
   for (const password of refused) t.ok(passwordProblem(password, 'ada.lovelace@example.com'), password.slice(0, 30));
   t.equal(passwordProblem('an unlikely sentence', 'ada.lovelace@example.com'), null);
   t.ok(passwordProblem('😀😃😄😁😆😅', 'a@example.com'), 'characters are counted, not code units');
+});
+
+t.test('however many sign in, threads stay for the signatures of decisions', async (t) => {
+  let hashed = 0;
+  const hashes = Array.from({ length: 12 }, async () => {
+    await hashPassword('an unlikely sentence');
+    hashed += 1;
+  });
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  await new Promise((resolve) => sign('sha256', Buffer.from('a token'), privateKey, resolve));
+  t.ok(hashed <= 4, `a signature waited for ${hashed} hashes`);
+  await Promise.all(hashes);
+  t.equal(hashed, 12);
+});
+
+t.test('more hashes than can wait are refused at once, and later ones are taken again', async (t) => {
+  const results = await Promise.allSettled(Array.from({ length: 40 }, () => verifyPassword('x', null)));
+  const refused = results.filter(({ status }) => status === 'rejected');
+  t.equal(refused.length, 8);
+  t.match(refused[0], { reason: { code: 'overloaded' } });
+  t.equal(await verifyPassword('x', null), false);
 });

@@ -21,7 +21,7 @@ t.test('what the client signs verifies under the strict rule and names all that 
     const signed = await signPresentation({ mandate_id: MANDATE, verifier: VERIFIER, action, ttl_seconds: 60 }, signer);
     const read = parsePresentation(signed);
     if (read.problem !== null) throw new Error(read.problem);
-    const problem = await verifyPresentation(read, keys);
+    const problem = verifyPresentation(read, keys);
     if (problem !== null) throw new Error(problem);
     const found = { signer: read.signer, ctx: read.ctx, seconds: (read.expires_at_ms - read.issued_at_ms) / 1000 };
     const wanted = { signer: signer.did, ctx: contextDigest(action), seconds: 60 };
