@@ -29,6 +29,9 @@ const STEPS = {
 } as const satisfies Record<string, EvidenceKind>;
 export type MandateStep = keyof typeof STEPS;
 
+/** What an account with as many mandates as it may have is told. */
+export const MANDATES_FULL = `The account has ${LIVING_MANDATES_MAX} mandates that are not over; revoke some first.`;
+
 const listQuery = z.strictObject({ after: idQuery('mdt').optional() });
 
 /** The routes of mandates: create, read, and the principal's moves between their states. */
@@ -88,8 +91,7 @@ export async function createMandate(context: CommandContext, custody: Custody, i
       select from mandates where account_id = ${context.accountId} and status in ('draft', 'active', 'suspended')
       limit ${LIVING_MANDATES_MAX}) l`;
   if (living === undefined || living.count >= LIVING_MANDATES_MAX) {
-    const detail = `The account has ${LIVING_MANDATES_MAX} mandates that are not over; revoke some first.`;
-    throw new ProblemError('conflict', detail);
+    throw new ProblemError('conflict', MANDATES_FULL);
   }
   return insertMandate(context, custody, input);
 }
