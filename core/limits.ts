@@ -303,7 +303,7 @@ export const NOTIFICATIONS_KEPT_DAYS = 45;
 // Exports and replays.
 /** Chains that one control plane reads from end to end at a time: each takes it about half a core. */
 export const LONG_READS_MAX = 4;
-/** Those that are under way, also waiting for their readers: each holds two pages. */
+/** Those that are under way, also waiting for their readers: each holds two pages, 1 MiB as a rule and 33 at worst. */
 export const LONG_READS_OPEN_MAX = 8;
 /** An export whose reader was waited for so long in all makes room for another where there is none, in milliseconds. */
 export const READER_PATIENCE_MS = 30_000;
