@@ -53,6 +53,29 @@ export class AdminClient {
   }
 
   /**
+   * Reads a list page by page to its end, as one answer: each page names in `next` what to go on after.
+   *
+   * @throws CliError with the server's reason and what to do next
+   */
+  async list(path: string, name: string): Promise<Answer> {
+    const first = await this.get(path);
+    const all = Array.isArray(first.value[name]) ? [...(first.value[name] as unknown[])] : [];
+    let { next } = first.value;
+    // The text of a whole list stays as the server wrote it.
+    if (!isCursor(next)) return first;
+    while (isCursor(next)) {
+      const { value } = await this.get(`${path}?after=${encodeURIComponent(next)}`);
+      const more = value[name];
+      if (!Array.isArray(more) || more.length === 0) break;
+      all.push(...(more as unknown[]));
+      ({ next } = value);
+    }
+    const value = { ...first.value, [name]: all, next: null };
+    // Numbers of lists were written by the same rules that write them here.
+    return { text: JSON.stringify(value), value };
+  }
+
+  /**
    * Sends JSON text (not a value: amounts are written with the digits they were given in).
    *
    * @throws CliError with the server's reason and what to do next
@@ -163,6 +186,10 @@ export class AdminClient {
   }
 }
 
+function isCursor(next: unknown): next is string | number {
+  return typeof next === 'string' || typeof next === 'number';
+}
+
 function failure(error: unknown): string {
   if (!(error instanceof Error)) return 'no connection';
   if (error.name === 'TimeoutError') return `no answer within ${ANSWER_TIMEOUT_MS / 1000} s`;
@@ -180,6 +207,8 @@ function nextStep(code: string, api: Api): string | undefined {
   switch (code) {
     case 'unauthenticated':
       return api.credential;
+    case 'factor_required':
+      return 'Give --totp <code>: the code that your authenticator shows now.';
     case 'rate_limited':
     case 'locked_out':
       return 'Wait a moment, then try again.';

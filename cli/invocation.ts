@@ -2,6 +2,8 @@ import { type Config, ConfigError, loadConfig, serviceUrl } from '../config/load
 import { AdminClient, type Answer, type JsonRecord, SERVICE_API } from './admin-client.ts';
 import { CliError, EXIT_USAGE } from './cli-error.ts';
 import type { Io } from './io.ts';
+import { bodyText } from './json-text.ts';
+import { ask } from './prompt.ts';
 import { readSession, sessionPath } from './session-file.ts';
 
 /** One run of the CLI: its streams, settings, session, and the form of its answer. */
@@ -54,6 +56,25 @@ export class Invocation {
   service(): AdminClient | null {
     const { apiKey } = this.config;
     return apiKey === null ? null : new AdminClient(serviceUrl(this.config), apiKey, SERVICE_API);
+  }
+
+  /**
+   * Sends what a person confirms with a second factor: `totp` where it was given; where the session's is too old by now
+   * and somebody can be asked, the code is asked for.
+   *
+   * @throws CliError as {@link AdminClient.send}
+   */
+  async sendConfirmed(path: string, body: Readonly<Record<string, unknown>>, totp?: string): Promise<Answer> {
+    const client = await this.client();
+    const send = (code?: string) => client.send('POST', path, bodyText({ ...body, totp_code: code }));
+    try {
+      return await send(totp);
+    } catch (error) {
+      const missing = error instanceof CliError && error.json.includes('"factor_required"') && totp === undefined;
+      if (!missing || this.json || this.io.stdin.isTTY !== true) throw error;
+      const code = await ask(this.io, 'Code of your second factor: ', { hidden: false });
+      return send(code.replaceAll(/\s/g, ''));
+    }
   }
 
   /** Writes the answer: the server's own JSON with `--json`, else the human form. */

@@ -206,7 +206,7 @@ export const SETTINGS = {
     wholeNumber(0, 43_200_000, 'ms'),
     '300000',
     ['up', 'control-plane'],
-    'How old a second factor may be when a person answers an escalation at the console; 0 asks for one each time.',
+    'How old a second factor may be when a person answers an escalation (console or CLI); 0 asks for one each time.',
   ),
   shutdownTimeoutMs: setting(
     'MANDATE_SHUTDOWN_TIMEOUT_MS',

@@ -15,6 +15,7 @@ export const PROBLEMS = {
   unauthenticated: [401, 'No valid credential'],
   insufficient_scope: [403, 'The credential lacks a scope'],
   forbidden: [403, 'This is not allowed'],
+  factor_required: [403, 'A fresh second factor is needed'],
   not_found: [404, 'Nothing is here'],
   method_not_allowed: [405, 'The method is not accepted here'],
   conflict: [409, 'The request conflicts with the present state'],

@@ -194,6 +194,9 @@ export const NEW_AGENT_KEYS_BURST = 500;
 export const NONCE_MIN_CHARACTERS = 22;
 /** Nonces are stored and indexed; 128 characters hold 64 bytes in hex. */
 export const NONCE_MAX_CHARACTERS = 128;
+// Mandates.
+/** Mandates of one account that are not over: a stop moves all of them in one transaction, and forms list them. */
+export const LIVING_MANDATES_MAX = 1_000;
 // API keys.
 /** Active keys of one account: one for each piece of software, with room; each is a row that lists show. */
 export const API_KEYS_ACTIVE_MAX = 1_000;
@@ -259,8 +262,18 @@ export const WEBHOOKS_IN_FLIGHT_MAX = 64;
 export const MAILS_IN_FLIGHT_MAX = 8;
 export const IN_FLIGHT_PER_ACCOUNT_MAX = 8;
 export const IN_FLIGHT_PER_RECEIVER_MAX = 2;
-/** What is due is looked through so far for receivers that have room. */
+/** One in so many of what may be sent at once is kept for accounts that have nothing on its way. */
+export const IN_FLIGHT_RESERVED_SHARE = 4;
+/** What is due is looked through so far; where more is, each account's first ones instead. */
 export const DUE_LOOK_MAX = 500;
+export const DUE_LOOK_PER_ACCOUNT_MAX = 16;
+/** Accounts that are looked through then, each in some 20 us: more have never waited at once. */
+export const DUE_ACCOUNTS_MAX = 10_000;
+/** Accounts whose receivers took longer than this lately come after the others, in milliseconds. */
+export const SLOW_DELIVERY_MS = 1_000;
+export const SLOW_ACCOUNTS_MAX = 1_000;
+/** For so long after its last slow delivery an account is remembered by it, in milliseconds. */
+export const SLOW_REMEMBERED_MS = 10 * 60_000;
 /** How long connecting to a receiver, and the whole exchange, may take, in milliseconds. */
 export const WEBHOOK_CONNECT_TIMEOUT_MS = 5_000;
 export const WEBHOOK_TIMEOUT_MS = 15_000;
@@ -290,6 +303,10 @@ export const NOTIFICATIONS_KEPT_DAYS = 45;
 // Exports and replays.
 /** Chains that one control plane reads from end to end at a time: each takes it about half a core. */
 export const LONG_READS_MAX = 4;
+/** Those that are under way, also waiting for their readers: each holds two pages, 1 MiB as a rule and 33 at worst. */
+export const LONG_READS_OPEN_MAX = 8;
+/** An export whose reader was waited for so long in all makes room for another where there is none, in milliseconds. */
+export const READER_PATIENCE_MS = 30_000;
 /** Entries of a replayed period: some 20 seconds, and half a year of one busy account. */
 export const REPLAY_ENTRIES_MAX = 1_000_000;
 // Timestamps.

@@ -10,15 +10,18 @@ import {
 /** Members, schemas and steps of references that all operations of a document are read from: some seconds of work. */
 const MEMBERS_MAX = 2_000_000;
 
-/** A parsed document, and how much of it may still be looked at. */
+/** A parsed document, how much of it may still be looked at, and the bodies that were read of it. */
 export interface OpenApiSource {
   readonly document: DocumentObject;
   left: number;
+  readonly bodies: Map<unknown, BodyFields>;
 }
 
-/** A document that nothing was read from yet. */
-export function openApiSource(document: DocumentObject): OpenApiSource {
-  return { document, left: MEMBERS_MAX };
+type BodyFields = Pick<RequestShape, 'fields' | 'more'>;
+
+/** A document that nothing was read from yet; `membersMax`: what may be looked at of it. */
+export function openApiSource(document: DocumentObject, membersMax = MEMBERS_MAX): OpenApiSource {
+  return { document, left: membersMax, bodies: new Map() };
 }
 
 /** An object of a parsed document. */
@@ -100,11 +103,17 @@ interface Place {
 }
 
 /** The fields that a schema describes, level by level, in the form of what is seen of real requests. */
-export function schemaFields(
-  source: OpenApiSource,
-  schema: unknown,
-  body: 'json' | 'form',
-): Pick<RequestShape, 'fields' | 'more'> {
+export function schemaFields(source: OpenApiSource, schema: unknown, body: 'json' | 'form'): BodyFields {
+  // Operations share their schemas; forms are rare.
+  const found = body === 'json' ? resolved(source, schema) : undefined;
+  const known = source.bodies.get(found);
+  if (known !== undefined) return known;
+  const fields = readFields(source, schema, body);
+  if (found !== undefined) source.bodies.set(found, fields);
+  return fields;
+}
+
+function readFields(source: OpenApiSource, schema: unknown, body: 'json' | 'form'): BodyFields {
   const types = new Map<string, ShapeType>();
   const places: Place[] = [{ at: '', schema, depth: 0 }];
   let budget = SCHEMAS_MAX;

@@ -22,13 +22,13 @@ export const OPENAPI_OPERATIONS_MAX = 2_000;
 const ACTION_TYPE_MEMBER = 'x-mandate-action-type';
 const SUMMARY_MAX_CHARACTERS = 120;
 
-/** An operation of a document as a tool of an instance. */
+/** An operation of a document as a tool of an instance. Its schemas are read when they are first asked for. */
 export interface OpenApiTool {
   readonly name: string;
   readonly summary: string | null;
-  readonly shape: RequestShape;
   /** Whether the document itself says which action it is. */
   readonly declared: boolean;
+  readonly shape: RequestShape;
   readonly suggestion: MappingSuggestion;
 }
 
@@ -48,6 +48,8 @@ export interface OpenApiOptions {
   /** What stands before every path, from the target's address on: '' or `/v1`. */
   readonly basePath: string;
   readonly mandate: SuggestionMandate;
+  /** Members, schemas and steps of references that may be looked at: a microsecond or two each; else 2,000,000. */
+  readonly membersMax?: number;
 }
 
 /**
@@ -56,9 +58,10 @@ export interface OpenApiOptions {
  * `$ref` is followed within the document only. Whatever the document holds, it takes bounded work: what is beyond a
  * bound, or cannot be a tool's name, is skipped and named. Throws OpenApiProblem for what is no such document.
  */
-export function readOpenApi(document: unknown, { basePath, mandate }: OpenApiOptions): OpenApiReading {
+export function readOpenApi(document: unknown, options: OpenApiOptions): OpenApiReading {
+  const { basePath, mandate } = options;
   assertOpenApi(document);
-  const source = openApiSource(document);
+  const source = openApiSource(document, options.membersMax);
   const tools: OpenApiTool[] = [];
   const skipped: SkippedOperation[] = [];
   const names = new Map<string, string>();
@@ -165,13 +168,27 @@ function toolOf(
   { pattern, item, operation }: { readonly pattern: ToolPattern; readonly item: unknown; readonly operation: unknown },
   mandate: SuggestionMandate,
 ): OpenApiTool {
-  const shape = { ...bodyShape(source, operation), query: queryNames(source, item, operation) };
-  const suggestion = suggestMapping(pattern, shape, mandate);
   const given = textOf(operation, ACTION_TYPE_MEMBER);
   const declared = given !== null && isActionType(given);
   const summary = (textOf(operation, 'summary') ?? textOf(operation, 'operationId'))?.slice(0, SUMMARY_MAX_CHARACTERS);
-  const whole = { name: pattern.text, summary: summary ?? null, shape, declared };
-  return { ...whole, suggestion: declared ? withAction(suggestion, given) : suggestion };
+  let shape: RequestShape | undefined;
+  let suggestion: MappingSuggestion | undefined;
+  // Whoever shows some operations of a document must not pay for the schemas of all.
+  return {
+    name: pattern.text,
+    summary: summary ?? null,
+    declared,
+    get shape() {
+      shape ??= { ...bodyShape(source, operation), query: queryNames(source, item, operation) };
+      return shape;
+    },
+    get suggestion() {
+      if (suggestion !== undefined) return suggestion;
+      const guessed = suggestMapping(pattern, this.shape, mandate);
+      suggestion = declared ? withAction(guessed, given) : guessed;
+      return suggestion;
+    },
+  };
 }
 
 /** A suggestion for another action than was guessed. */

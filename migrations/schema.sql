@@ -1532,9 +1532,13 @@ CREATE INDEX idempotency_answers_expiry ON public.idempotency_answers USING btre
 
 CREATE INDEX mandates_due ON public.mandates USING btree (valid_until) WHERE ((valid_until IS NOT NULL) AND (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text])));
 
+CREATE INDEX mandates_living ON public.mandates USING btree (account_id, mandate_id) WHERE (status = ANY (ARRAY['draft'::text, 'active'::text, 'suspended'::text]));
+
 CREATE INDEX notification_deliveries_due ON public.notification_deliveries USING btree (channel, next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX notification_deliveries_target ON public.notification_deliveries USING btree (account_id, target, delivery_id DESC);
+
+CREATE INDEX notification_deliveries_turns ON public.notification_deliveries USING btree ((((channel || ' '::text) || account_id)), next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX notification_deliveries_waiting ON public.notification_deliveries USING btree (account_id, target) WHERE (state = 'pending'::text);
 

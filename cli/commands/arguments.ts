@@ -33,3 +33,6 @@ export function commaList(value: string, before: string[] | undefined): string[]
   const parts = value.split(',').map((part) => part.trim());
   return [...(before ?? []), ...parts.filter((part) => part !== '')];
 }
+
+/** The help of `--totp` at what a person confirms. */
+export const TOTP_HELP = 'the code your authenticator shows now, where your session showed one too long ago';

@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import type { AdminClient, Answer, JsonRecord } from '../admin-client.ts';
 import { usageError } from '../cli-error.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
-import { bodyText } from '../json-text.ts';
 import { cell, fields, printable, table } from '../output.ts';
-import { idArgument } from './arguments.ts';
+import { idArgument, TOTP_HELP } from './arguments.ts';
 
 const WATCH_INTERVAL_MS = 1_000;
 const ESCALATION = 'escalation (esc_…)';
@@ -44,10 +43,11 @@ export function registerEscalations(program: Command, invocation: Invocation): v
       .command(step)
       .argument('<id>', ESCALATION)
       .option('--reason <text>', 'why; kept in the evidence')
+      .option('--totp <code>', TOTP_HELP)
       .description(description)
-      .action(async (id: string, options: { reason?: string }) => {
+      .action(async (id: string, { reason, totp }: { reason?: string; totp?: string }) => {
         const path = `/admin/escalations/${idArgument(id, 'esc')}/${step}`;
-        const answer = await (await invocation.client()).send('POST', path, bodyText(options));
+        const answer = await invocation.sendConfirmed(path, { reason }, totp);
         invocation.show(answer, (value) => escalationCard(value) + approvalHint(value));
       });
   }

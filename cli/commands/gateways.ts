@@ -39,7 +39,7 @@ export function registerGateways(program: Command, invocation: Invocation): void
     .command('list')
     .description('list all instances')
     .action(async () => {
-      const answer = await (await invocation.client()).get('/admin/gateways');
+      const answer = await (await invocation.client()).list('/admin/gateways', 'gateways');
       invocation.show(answer, (value) => gatewayTable(recordsOf(value, 'gateways')));
     });
   gateways

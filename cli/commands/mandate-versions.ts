@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { JsonRecord } from '../admin-client.ts';
 import { usageError } from '../cli-error.ts';
 import { type Invocation, recordsOf } from '../invocation.ts';
-import { amountText, bodyText, wholeText } from '../json-text.ts';
+import { amountText, wholeText } from '../json-text.ts';
 import { cell, fields, printable, table } from '../output.ts';
-import { collect, commaList, idArgument } from './arguments.ts';
+import { collect, commaList, idArgument, TOTP_HELP } from './arguments.ts';
 
 interface ChangeOptions {
   scope?: string[];
@@ -17,6 +17,7 @@ interface ChangeOptions {
   maxUses?: string;
   reason?: string;
   ifVersion?: string;
+  totp?: string;
 }
 
 const CHANGE_HELP = `
@@ -40,17 +41,19 @@ export function registerChange(mandates: Command, invocation: Invocation): void 
     .option('--max-uses <n>', 'how many actions it is good for; "none": any number')
     .option('--if-version <n>', 'only if this is still its version')
     .option('--reason <text>', 'why; kept in the evidence')
+    .option('--totp <code>', TOTP_HELP)
     .addHelpText('after', CHANGE_HELP)
     .action(async (id: string, options: ChangeOptions) => {
       const path = `/admin/mandates/${idArgument(id, 'mdt')}/change`;
-      invocation.show(await (await invocation.client()).send('POST', path, changeBody(options)), changeCard);
+      invocation.show(await invocation.sendConfirmed(path, changeBody(options), options.totp), changeCard);
     });
   mandates
     .command('versions')
     .argument('<id>', 'mandate (mdt_…)')
     .description('list the versions of its terms, with what each one changed')
     .action(async (id: string) => {
-      const answer = await (await invocation.client()).get(`/admin/mandates/${idArgument(id, 'mdt')}/versions`);
+      const path = `/admin/mandates/${idArgument(id, 'mdt')}/versions`;
+      const answer = await (await invocation.client()).list(path, 'versions');
       invocation.show(answer, (value) => recordsOf(value, 'versions').map(versionText).join('\n'));
     });
   mandates
@@ -65,14 +68,14 @@ export function registerChange(mandates: Command, invocation: Invocation): void 
     });
 }
 
-function changeBody(options: ChangeOptions): string {
+function changeBody(options: ChangeOptions): Record<string, unknown> {
   if (options.counterparty !== undefined && options.anyCounterparty === true) {
     throw usageError('--counterparty and --any-counterparty say two things: give one of them.');
   }
   const orNone = <T>(value: string | undefined, read: (text: string) => T): T | null | undefined =>
     value === undefined ? undefined : value === 'none' ? null : read(value);
   const { perAction, perMonth, ifVersion } = options;
-  return bodyText({
+  return {
     scope: options.scope,
     amount_limit_per_action: perAction === undefined ? undefined : amountText('--per-action', perAction),
     amount_limit_per_month: perMonth === undefined ? undefined : amountText('--per-month', perMonth),
@@ -82,7 +85,7 @@ function changeBody(options: ChangeOptions): string {
     max_uses: orNone(options.maxUses, (text) => wholeText('--max-uses', text)),
     version: ifVersion === undefined ? undefined : wholeText('--if-version', ifVersion),
     reason: options.reason,
-  });
+  };
 }
 
 function changeCard(value: JsonRecord): string {

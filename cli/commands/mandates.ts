@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { JsonRecord } from '../admin-client.ts';
 import { type Invocation, recordOf, recordsOf } from '../invocation.ts';
-import { amountText, bodyText, wholeText } from '../json-text.ts';
+import { amountText, wholeText } from '../json-text.ts';
 import { fields, table } from '../output.ts';
-import { collect, commaList, idArgument } from './arguments.ts';
+import { collect, commaList, idArgument, TOTP_HELP } from './arguments.ts';
 import { registerReplay } from './mandate-replay.ts';
 import { registerChange } from './mandate-versions.ts';
 
@@ -16,7 +16,7 @@ export function registerMandates(program: Command, invocation: Invocation): void
     .command('list')
     .description('list all mandates')
     .action(async () => {
-      const answer = await (await invocation.client()).get('/admin/mandates');
+      const answer = await (await invocation.client()).list('/admin/mandates', 'mandates');
       invocation.show(answer, (value) => mandateTable(recordsOf(value, 'mandates')));
     });
   mandates
@@ -39,10 +39,11 @@ export function registerMandates(program: Command, invocation: Invocation): void
       .command(step)
       .argument('<id>', 'mandate (mdt_…)')
       .option('--reason <text>', 'why; kept in the evidence')
+      .option('--totp <code>', TOTP_HELP)
       .description(description)
-      .action(async (id: string, options: { reason?: string }) => {
+      .action(async (id: string, { reason, totp }: { reason?: string; totp?: string }) => {
         const path = `/admin/mandates/${idArgument(id, 'mdt')}/${step}`;
-        const answer = await (await invocation.client()).send('POST', path, bodyText(options));
+        const answer = await invocation.sendConfirmed(path, { reason }, totp);
         invocation.show(answer, mandateCard);
       });
   }
@@ -61,6 +62,7 @@ interface CreateOptions {
   validUntil?: string;
   maxUses?: string;
   activate?: true;
+  totp?: string;
 }
 
 function registerCreate(mandates: Command, invocation: Invocation): void {
@@ -79,14 +81,15 @@ function registerCreate(mandates: Command, invocation: Invocation): void {
     .option('--max-uses <n>', 'how many actions it is good for')
     .option('--name <name>', 'a name for people')
     .option('--activate', 'put it into force at once')
+    .option('--totp <code>', TOTP_HELP)
     .action(async (options: CreateOptions) => {
-      const answer = await (await invocation.client()).send('POST', '/admin/mandates', mandateBody(options));
+      const answer = await invocation.sendConfirmed('/admin/mandates', mandateBody(options), options.totp);
       invocation.show(answer, mandateCard);
     });
 }
 
-function mandateBody(options: CreateOptions): string {
-  return bodyText({
+function mandateBody(options: CreateOptions): Record<string, unknown> {
+  return {
     name: options.name,
     scope: options.scope,
     amount_limit_per_action: amountText('--per-action', options.perAction),
@@ -99,7 +102,7 @@ function mandateBody(options: CreateOptions): string {
     valid_until: options.validUntil,
     max_uses: options.maxUses === undefined ? undefined : wholeText('--max-uses', options.maxUses),
     activate: options.activate,
-  });
+  };
 }
 
 function mandateTable(mandates: readonly JsonRecord[]): string {

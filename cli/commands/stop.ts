@@ -2,13 +2,14 @@ import type { Command } from 'commander';
 import type { JsonRecord } from '../admin-client.ts';
 import { usageError } from '../cli-error.ts';
 import { type Invocation, recordsOf } from '../invocation.ts';
-import { bodyText } from '../json-text.ts';
 import { table } from '../output.ts';
 import { ask } from '../prompt.ts';
+import { TOTP_HELP } from './arguments.ts';
 
 interface StopOptions {
   reason?: string;
   yes?: true;
+  totp?: string;
 }
 
 const STEPS = [
@@ -36,10 +37,10 @@ export function registerStop(program: Command, invocation: Invocation): void {
       .description(description)
       .option('--reason <text>', 'why; kept in the evidence')
       .option('--yes', 'do not ask')
-      .action(async ({ reason, yes }: StopOptions) => {
-        const client = await invocation.client();
+      .option('--totp <code>', TOTP_HELP)
+      .action(async ({ reason, yes, totp }: StopOptions) => {
         if (yes !== true) await confirmed(invocation, question);
-        const answer = await client.send('POST', path, bodyText({ reason }));
+        const answer = await invocation.sendConfirmed(path, { reason }, totp);
         invocation.show(answer, (value) => mandateTable(done, value));
       });
   }

@@ -122,6 +122,8 @@ export async function addPasskey(
       on conflict (credential_id) do nothing returning passkey_id`;
     if (added.length === 0) return false;
     context.append('account.passkey_added', { passkey_id: id, name: answer.name });
+    const facts = JSON.stringify({ passkey_id: id, name: answer.name });
+    await sql`select record_notification(${accountId}, 'account.passkey_added', null, ${facts}::text::jsonb)`;
     return true;
   });
 }

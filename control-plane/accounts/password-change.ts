@@ -1,8 +1,16 @@
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { lockedOut } from './lock-out.ts';
+import { removeOtherFactors } from './other-factors.ts';
 import { hashPassword, verifyPassword } from './password.ts';
 import { countFailure, lockOf, readFactor } from './second-factor.ts';
 import { renewSession, revokeSessions, type Session } from './sessions.ts';
+
+/** `removeOthers`: whether the account's passkeys and recovery codes end as well. */
+export interface PasswordChange {
+  readonly present: string;
+  readonly next: string;
+  readonly removeOthers: boolean;
+}
 
 /**
  * Changes the password of a session that has just shown a second factor; every other session ends. Returns the
@@ -14,8 +22,7 @@ import { renewSession, revokeSessions, type Session } from './sessions.ts';
 export async function changePassword(
   deps: Pick<RouteDependencies, 'commands' | 'sql'>,
   session: Session,
-  present: string,
-  next: string,
+  { present, next, removeOthers }: PasswordChange,
 ): Promise<string | null> {
   const { accountId, sessionId } = session;
   const [row] = await deps.sql<{ password_hash: string }[]>`
@@ -40,6 +47,7 @@ export async function changePassword(
     // Somebody else changed it since it was compared.
     if (changed.length === 0) return null;
     context.append('account.password_changed', {});
+    if (removeOthers) await removeOtherFactors(context);
     await revokeSessions(context, sessionId, 'password_changed');
     return token;
   });

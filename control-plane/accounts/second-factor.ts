@@ -2,6 +2,7 @@ import type { Custody } from '../custody/custody.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { lockAfter, lockedOut } from './lock-out.ts';
+import { removeOtherFactors } from './other-factors.ts';
 import { recoveryCodeHash } from './recovery-codes.ts';
 import { renewSession, revokeSessions, type Session } from './sessions.ts';
 import { newTotpSecret, totpStep } from './totp.ts';
@@ -197,14 +198,14 @@ export function openSetup(custody: Custody, accountId: string, sealed: string, n
 }
 
 /**
- * Puts a new TOTP secret in the place of the account's once it shows its first code; every other session ends. The
- * caller has seen a fresh second factor. Returns the session's new token, or null for a wrong code.
+ * Puts a new TOTP secret in the place of the account's once it shows its first code; every other session ends, and with
+ * `removeOthers` the account's passkeys and recovery codes do. The caller has seen a fresh second factor. Returns the
+ * session's new token, or null for a wrong code.
  */
 export async function replaceTotp(
   deps: Pick<RouteDependencies, 'commands' | 'custody'>,
   session: Session,
-  secret: string,
-  code: string,
+  { secret, code, removeOthers }: { readonly secret: string; readonly code: string; readonly removeOthers: boolean },
 ): Promise<string | null> {
   const { accountId, sessionId } = session;
   return deps.commands.command(accountId, async (context) => {
@@ -218,6 +219,7 @@ export async function replaceTotp(
       update accounts set totp_sealed = ${sealed}, totp_last_step = ${step}::bigint, second_factor_at = ${context.nowMs}
       where account_id = ${accountId}`;
     context.append('account.second_factor', { kind: 'totp' });
+    if (removeOthers) await removeOtherFactors(context);
     await revokeSessions(context, sessionId, 'second_factor_changed');
     return token;
   });

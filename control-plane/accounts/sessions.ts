@@ -7,6 +7,8 @@ import type { CommandContext } from '../decisions/command.ts';
 export const SESSION_LIFE_MS = 12 * 60 * 60_000;
 /** A browser that nobody touched for this long may be one that somebody left. */
 export const CONSOLE_IDLE_MS = 60 * 60_000;
+/** How long a second factor counts as fresh for what must not happen in a session that somebody left open. */
+export const FRESH_FACTOR_MS = 5 * 60_000;
 /** Sessions an account may have at once; the oldest end first. */
 export const SESSIONS_MAX = 32;
 /** What a browser says about itself is cut here: it is shown to its owner in a list. */
@@ -32,12 +34,16 @@ export interface Session {
   readonly sessionId: string;
 }
 
-/** A signed-in person at the console; times in milliseconds of the database's clock. */
-export interface ConsoleSession extends Session {
-  readonly email: string;
+/** A session as a request found it; times in milliseconds of the database's clock. */
+export interface LiveSession extends Session {
   /** When this session last showed a second factor. */
   readonly factorMs: number;
   readonly nowMs: number;
+}
+
+/** A signed-in person at the console. */
+export interface ConsoleSession extends LiveSession {
+  readonly email: string;
 }
 
 /** What a sign-in answers. */
@@ -80,15 +86,16 @@ export async function createSession(
 }
 
 /** The live session of a bearer token, or null: unknown, ended, expired and a browser's are one. */
-export async function findSession(sql: Sql, token: string): Promise<Session | null> {
+export async function findSession(sql: Sql, token: string): Promise<LiveSession | null> {
   const tokenHash = secretHash(token);
-  const [row] = await sql<{ account_id: string; session_id: string; hash: string }[]>`
-    select s.account_id, s.session_id, encode(s.token_hash, 'hex') as hash
+  const [row] = await sql<{ account_id: string; session_id: string; hash: string; factor: number; now: number }[]>`
+    select s.account_id, s.session_id, encode(s.token_hash, 'hex') as hash, epoch_ms(s.factor_at) as factor,
+      epoch_ms(db_clock()) as now
     from token_routes r join sessions s on s.account_id = r.account_id and s.session_id = r.subject_id
     where r.token_hash = decode(${tokenHash}, 'hex') and r.kind = 'session' and s.kind = 'cli'
       and s.revoked_at is null and s.expires_at > db_clock()`;
   if (row === undefined || !sameHash(row.hash, tokenHash)) return null;
-  return { accountId: row.account_id, sessionId: row.session_id };
+  return { accountId: row.account_id, sessionId: row.session_id, factorMs: row.factor, nowMs: row.now };
 }
 
 /** The live console session of a cookie's token, or null: unknown, ended, expired, idle for too long and the CLI's. */

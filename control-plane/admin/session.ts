@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ProblemError } from '../../core/errors.ts';
 import { isSecretToken } from '../../core/secret-token.ts';
-import { findSession, type Session } from '../accounts/sessions.ts';
+import { findSession, type LiveSession } from '../accounts/sessions.ts';
 import { bearerToken } from '../http/credential.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { countAgainstAddress, countAgainstCredential } from '../http/rate-limit.ts';
@@ -9,7 +9,7 @@ import { countAgainstAddress, countAgainstCredential } from '../http/rate-limit.
 /** The routes of people who are not signed in yet; every other route below /admin needs a session. */
 const OPEN_ROUTES: ReadonlySet<string> = new Set(['/admin/signup', '/admin/signup/confirm', '/admin/login']);
 
-const sessions = new WeakMap<FastifyRequest, Session>();
+const sessions = new WeakMap<FastifyRequest, LiveSession>();
 
 /** Lets a request to /admin pass with a live session only: 401 `unauthenticated` otherwise. */
 export function requireSessions(app: FastifyInstance, deps: RouteDependencies): void {
@@ -33,7 +33,7 @@ export function accountOf(request: FastifyRequest): string {
 }
 
 /** The session of a request that passed; throws where none was required. */
-export function sessionOf(request: FastifyRequest): Session {
+export function sessionOf(request: FastifyRequest): LiveSession {
   const session = sessions.get(request);
   if (session === undefined) throw new Error('this route has no session');
   return session;

@@ -44,13 +44,13 @@ export async function registerConsole(
 ): Promise<void> {
   const origins = ownOrigins(deps.issuer);
   const pending = new PendingWatch(deps);
-  const full: ConsoleDependencies = { ...deps, ...means, origins, streams: new Set(), pending };
+  const full: ConsoleDependencies = { ...deps, ...means, origins, streams: new Map(), pending };
   const secure = new URL(deps.issuer).protocol === 'https:';
   for (const path of ['/', `${CONSOLE_PREFIX}/`]) {
     app.get(path, { config: { public: true } }, async (_request, reply) => reply.redirect(CONSOLE_PREFIX, 303));
   }
   app.addHook('preClose', async () => {
-    for (const stream of full.streams) stream.end();
+    for (const stream of full.streams.keys()) stream.end();
   });
   await app.register(async (scope) => {
     readForms(scope);
@@ -193,10 +193,14 @@ function sendPage(visit: Visit, reply: FastifyReply, answer: PageAnswer, shell: 
     .send(renderPage(visit, answer, shell));
 }
 
-async function shellFacts({ sql }: ConsoleDependencies, accountId: string): Promise<ShellFacts> {
+/** A page may be the only one that ever shows a secret: what only decorates its frame must not keep it back. */
+async function shellFacts({ sql, logError }: ConsoleDependencies, accountId: string): Promise<ShellFacts> {
   const [row] = await sql<{ pending: number }[]>`
     select count(*) as pending from escalations
-    where account_id = ${accountId} and status = 'pending' and expires_at > db_clock()`;
+    where account_id = ${accountId} and status = 'pending' and expires_at > db_clock()`.catch((error: unknown) => {
+    logError(error, 'the number of pending approvals could not be read');
+    return [];
+  });
   return { pendingApprovals: Number(row?.pending ?? 0) };
 }
 

@@ -22,19 +22,18 @@ export type SendEvent = (name: string, data: object) => void;
  * `subscribe` is called once and returns what ends it. Events say that a page is out of date, they do not carry it: who
  * misses one sees the same after a reload.
  *
- * @throws ProblemError 503 `overloaded`
+ * @throws ProblemError 503 `overloaded` where the account, or everybody together, has too many and nobody has many more
  */
 export function sendEvents(
   { deps: { streams }, reply, session: { accountId } }: SignedInVisit,
   subscribe: (send: SendEvent) => () => void,
 ): Answer {
-  refuseFull(streams, accountId);
+  makeRoom(streams, accountId);
   // Fastify writes no answer any more: what it would have set goes out here.
   reply.hijack();
   // Who left while the session was looked up closes nothing again: what began now would never end.
   if (reply.raw.destroyed) return { kind: 'sent' };
-  streams.add(reply.raw);
-  accounts.set(reply.raw, accountId);
+  streams.set(reply.raw, accountId);
   const headers = { ...reply.getHeaders(), 'cache-control': 'no-store', 'content-type': 'text/event-stream' };
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) reply.raw.setHeader(name, value);
   reply.raw.writeHead(200);
@@ -54,10 +53,17 @@ export function sendEvents(
   return { kind: 'sent' };
 }
 
-const accounts = new WeakMap<ServerResponse, string>();
-
-function refuseFull(streams: ReadonlySet<ServerResponse>, accountId: string): void {
-  const own = [...streams].filter((stream) => accounts.get(stream) === accountId).length;
+/** Where all are taken, the oldest one of whoever has the most ends: its page comes back when there is room. */
+function makeRoom(streams: Map<ServerResponse, string>, accountId: string): void {
+  const ofAccount = Map.groupBy(streams, ([, account]) => account);
+  const own = ofAccount.get(accountId)?.length ?? 0;
   if (streams.size < EVENT_STREAMS_MAX && own < EVENT_STREAMS_PER_ACCOUNT_MAX) return;
-  throw new ProblemError('overloaded', 'Too many pages are open at once; reload this one.', { retryAfterSeconds: 5 });
+  const most = [...ofAccount.values()].reduce((a, b) => (b.length > a.length ? b : a));
+  const oldest = most[0]?.[0];
+  // Between equals nobody gives way, else they would take turns in ending each other.
+  if (own >= EVENT_STREAMS_PER_ACCOUNT_MAX || oldest === undefined || most.length <= own + 1) {
+    throw new ProblemError('overloaded', 'Too many pages are open at once; reload this one.', { retryAfterSeconds: 5 });
+  }
+  streams.delete(oldest);
+  oldest.end();
 }

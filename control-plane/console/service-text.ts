@@ -60,6 +60,7 @@ const SAID: Readonly<Record<Key, RegExp>> = {
   wordingOther: /^The wording that was shown is not that of these terms/,
   nothingToStop: /there is nothing to (?:stop|resume)\.$/,
   already: /^The (?:instance|webhook|key) is \w+ already\.$|^The tool is not mapped\.$/,
+  mandatesMost: /^The account has (\d+) mandates that are not over/,
   keysMost: /^The account has (\d+) active keys;/,
   webhooksMost: /^An account can have (\d+) webhooks;/,
   webhookDisabled: /^The webhook is disabled;/,

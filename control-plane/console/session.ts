@@ -1,13 +1,11 @@
 import { confirmSession } from '../accounts/second-factor.ts';
-import { SESSION_LIFE_MS } from '../accounts/sessions.ts';
+import { FRESH_FACTOR_MS, SESSION_LIFE_MS } from '../accounts/sessions.ts';
 import type { Fragment } from './html.ts';
 import type { FormState } from './parts/form-parts.ts';
 import { textField } from './parts/form-parts.ts';
 import { CONFIRM_PATH, CONSOLE_PREFIX, nextPath } from './paths.ts';
 import { ElsewhereFirst, type SignedInVisit, type Visit } from './visit.ts';
 
-/** How long a second factor counts as fresh for what must not happen in a browser that somebody left open. */
-export const FRESH_FACTOR_MS = 5 * 60_000;
 /** The field of a code within another form; see {@link factorField}. */
 export const FACTOR_FIELD = 'factor_code';
 

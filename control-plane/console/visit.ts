@@ -18,7 +18,7 @@ export interface ConsoleDependencies extends RouteDependencies {
   readonly origins: readonly string[];
   readonly unknownAddresses: UnknownAddresses;
   /** The streams of events that are open here: a control plane that stops ends them. */
-  readonly streams: Set<ServerResponse>;
+  readonly streams: Map<ServerResponse, string>;
   /** Looks for pending escalations while pages that show them are open. */
   readonly pending: PendingWatch;
 }

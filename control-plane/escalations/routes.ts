@@ -6,6 +6,7 @@ import { MONEY_MINOR_MAX } from '../../core/limits.ts';
 import { decimalOf } from '../../core/money.ts';
 import { sameHash, secretHash } from '../../core/secret-token.ts';
 import { isTypeId } from '../../core/type-id.ts';
+import { factorFields, requireApprovalFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import { apiKeyOrNull } from '../api/api-keys.ts';
 import type { Sql } from '../db/client.ts';
@@ -25,6 +26,7 @@ const listQuery = z.strictObject({
   limit: wholeQuery(1, LIST_MAX).default(LIST_DEFAULT),
 });
 const answerBody = z.strictObject({
+  ...factorFields,
   reason: z
     .string()
     .max(REASON_MAX_CHARACTERS)
@@ -43,14 +45,14 @@ export function registerEscalationRoutes(app: FastifyInstance, deps: RouteDepend
     return cardOf(await existing(deps.sql, accountOf(request), idParam(request, 'esc')));
   });
   app.post('/admin/escalations/:id/approve', async (request) => {
-    const { accountId, answer } = humanAnswer(request);
+    const { accountId, answer } = await humanAnswer(request, deps);
     taken(await approve(deps.commands, deps.custody, accountId, answer));
     deps.escalationChanged?.(accountId, answer.escalationId);
     const card = cardOf(await existing(deps.sql, accountId, answer.escalationId));
     return { ...card, escalation_token: deps.custody.escalationToken(answer.escalationId) };
   });
   app.post('/admin/escalations/:id/reject', async (request) => {
-    const { accountId, answer } = humanAnswer(request);
+    const { accountId, answer } = await humanAnswer(request, deps);
     taken(await reject(deps.commands, accountId, answer));
     deps.escalationChanged?.(accountId, answer.escalationId);
     return cardOf(await existing(deps.sql, accountId, answer.escalationId));
@@ -65,13 +67,13 @@ export function registerEscalationRoutes(app: FastifyInstance, deps: RouteDepend
   });
 }
 
-function humanAnswer(request: FastifyRequest) {
+async function humanAnswer(request: FastifyRequest, deps: RouteDependencies) {
   const accountId = accountOf(request);
-  const { reason } = readBody(request, answerBody);
-  return {
-    accountId,
-    answer: { escalationId: idParam(request, 'esc'), decidedBy: accountId, reason: reason || null },
-  };
+  const { reason, totp_code } = readBody(request, answerBody);
+  const escalationId = idParam(request, 'esc');
+  await existing(deps.sql, accountId, escalationId);
+  await requireApprovalFactor(deps, request, totp_code);
+  return { accountId, answer: { escalationId, decidedBy: accountId, reason: reason || null } };
 }
 
 function taken(settlement: Settlement): void {

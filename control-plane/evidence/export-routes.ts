@@ -8,7 +8,7 @@ import { apiKeyOf } from '../api/api-keys.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody, wholeNumber } from '../http/request.ts';
 import { type ExportAsked, exportFile, prepareExport, type RecordedExport, recordExport } from './export.ts';
-import { longReads } from './long-reads.ts';
+import { type LongRead, longReads } from './long-reads.ts';
 
 const seq = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
@@ -56,31 +56,37 @@ export async function sendExport(
   asked: ExportAsked,
   headers: (recorded: RecordedExport) => Readonly<Record<string, string>> = () => ({}),
 ): Promise<FastifyReply> {
-  const release = longReads(deps).take(asked.accountId);
+  let giveUp: (() => void) | null = null;
+  const read = longReads(deps).take(asked.accountId, () => giveUp?.());
   try {
     const recorded = await recordExport(deps, asked);
     const prepared = await prepareExport(deps, recorded);
     const file = Readable.from(
-      patient(exportFile(deps, prepared), () => file.destroy()),
+      patient(exportFile(deps, prepared), read, () => file.destroy()),
       { objectMode: false },
     );
-    file.once('close', release);
+    giveUp = () => void file.destroy(new Error('its reader was slow and others waited for its place'));
+    file.once('close', read.end);
     file.once('error', (error) => deps.logError(error, `an export of ${asked.accountId} was broken off`));
     return reply.headers(headers(recorded)).type(MEDIA_TYPES[asked.format]).send(file);
   } catch (error) {
-    release();
+    read.end();
     throw error;
   }
 }
 
-/** The pieces of a file, given up on where the next one is not wanted within EXPORT_STALL_MS. */
-async function* patient(pieces: AsyncIterable<Buffer>, giveUp: () => void): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
-    const stalled = setTimeout(giveUp, EXPORT_STALL_MS).unref();
-    try {
-      yield piece;
-    } finally {
-      clearTimeout(stalled);
+/** The pieces of a file, each made in its turn, given up on where the next one is not wanted within EXPORT_STALL_MS. */
+async function* patient(pieces: AsyncGenerator<Buffer>, read: LongRead, giveUp: () => void): AsyncGenerator<Buffer> {
+  try {
+    for (let next = await read.step(() => pieces.next()); !next.done; next = await read.step(() => pieces.next())) {
+      const stalled = setTimeout(giveUp, EXPORT_STALL_MS).unref();
+      try {
+        yield next.value;
+      } finally {
+        clearTimeout(stalled);
+      }
     }
+  } finally {
+    await pieces.return(undefined);
   }
 }

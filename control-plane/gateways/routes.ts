@@ -1,24 +1,30 @@
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import { newSecretToken } from '../../core/secret-token.ts';
 import { accountOf } from '../admin/session.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
+import { idQuery, readQuery } from '../http/query.ts';
 import { idParam, readBody } from '../http/request.ts';
 import { gatewayChange, gatewayInput } from './input.ts';
 import {
   changeGateway,
   createGateway,
   type GatewayRecord,
+  listGateways,
   readGateway,
-  readGateways,
   rotateToken,
   setGatewayStatus,
 } from './store.ts';
 import { checkedTarget } from './target.ts';
 
+const listQuery = z.strictObject({ after: idQuery('gwi').optional() });
+
 /** The routes of gateway instances: a mandate in front of a target. */
 export function registerGatewayRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.get('/admin/gateways', async (request) => {
-    return { gateways: (await readGateways(deps.sql, accountOf(request))).map(gatewayView) };
+    const { after = null } = readQuery(request, listQuery);
+    const { gateways, next } = await listGateways(deps.sql, accountOf(request), after);
+    return { gateways: gateways.map(gatewayView), next };
   });
   app.get('/admin/gateways/:id', async (request) => {
     return gatewayView(await readGateway(deps.sql, accountOf(request), idParam(request, 'gwi')));

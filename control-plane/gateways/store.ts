@@ -10,6 +10,8 @@ import type { GatewayChange, GatewayInput } from './input.ts';
 /** What an instance has where nothing else is asked for (interface.md, Limits). */
 export const RATE_PER_SECOND = 100;
 export const RATE_BURST = 500;
+/** Instances of one page of a list: what a person looks through. */
+const GATEWAYS_PAGE = 50;
 
 /** A row of `gateway_instances` as the routes work with it; the credential's value is never read here. */
 export interface GatewayRecord {
@@ -30,12 +32,21 @@ export interface GatewayRecord {
 const COLUMNS = `instance_id, mandate_id, name, status, target_url, credential_header, config_version, rate_per_second,
   rate_burst, unmapped_tools, created_at, changed_at`;
 
-/** The instances of an account, the newest first. */
-export async function readGateways(sql: Sql, accountId: string): Promise<GatewayRecord[]> {
-  return sql.unsafe<GatewayRecord[]>(
-    `select ${COLUMNS} from gateway_instances where account_id = $1 order by instance_id desc limit 1000`,
-    [accountId],
+/** Some instances of an account; `next` is the one to go on after, null where there are no more. */
+export interface GatewayPage {
+  readonly gateways: readonly GatewayRecord[];
+  readonly next: string | null;
+}
+
+/** The instances of an account, the newest first: a page of them, from the one after `after` on. */
+export async function listGateways(sql: Sql, accountId: string, after: string | null): Promise<GatewayPage> {
+  const rows = await sql.unsafe<GatewayRecord[]>(
+    `select ${COLUMNS} from gateway_instances where account_id = $1 and ($2::text is null or instance_id < $2)
+     order by instance_id desc limit ${GATEWAYS_PAGE + 1}`,
+    [accountId, after],
   );
+  const gateways = rows.slice(0, GATEWAYS_PAGE);
+  return { gateways, next: rows.length > GATEWAYS_PAGE ? (gateways.at(-1)?.instance_id ?? null) : null };
 }
 
 /** One instance of an account; @throws ProblemError 404 */

@@ -33,6 +33,6 @@ export interface RouteDependencies {
   readonly timestamps?: Pick<Timestamps, 'timestampNow'>;
   /** Told when a human answered an escalation, so that who waits for it here need not wait for the next look. */
   readonly escalationChanged?: (accountId: string, escalationId: string) => void;
-  /** How old a second factor may be when an escalation is answered at the console, in milliseconds. */
+  /** How old a second factor may be when an escalation is answered, in milliseconds. */
   readonly approvalFactorMs?: number;
 }

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { invalidFields } from '../../core/body-value.ts';
+import { isTypeId, type TypeIdPrefix } from '../../core/type-id.ts';
 
 /**
  * The query of a request as its schema says; names that the schema does not know are refused.
@@ -23,4 +24,9 @@ export function wholeQuery(min: number, max: number) {
     context.addIssue({ code: 'custom', message: `must be a whole number from ${min} to ${max}` });
     return z.NEVER;
   });
+}
+
+/** Zod: an identifier of this kind. */
+export function idQuery(prefix: TypeIdPrefix) {
+  return z.string().refine((text) => isTypeId(text, prefix), `must be an identifier such as ${prefix}_…`);
 }

@@ -7,23 +7,25 @@ import { type MandateStatus, type MandateTerms, mandateDigest, TERMINAL_STATES }
 import { mandateChanges, type TermChange, termsView } from '../../core/mandate-changes.ts';
 import { mandateWords, WORDING_LANGUAGES } from '../../core/mandate-words.ts';
 import { formatMinor } from '../../core/money.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
-import { readQuery } from '../http/query.ts';
+import { readQuery, wholeQuery } from '../http/query.ts';
 import { idParam, readBody } from '../http/request.ts';
 import { limitsOf, type MandateChange, mandateChange, validUntil } from './input.ts';
 import { evidenceOf, unknownMandate } from './routes.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
-import { mandateView, readMandates } from './view.ts';
+import { mandateView, readMandate } from './view.ts';
 import { shownWording } from './wording.ts';
 
-/** Versions that are told, the newest: a mandate that was changed more often is being played with. */
-const VERSIONS_MAX = 1_000;
+/** Versions of one page: each may have 44 kB of counterparties, told with its terms and with what changed. */
+const VERSIONS_PAGE = 20;
 /** Tools that are named as no longer covered. */
 const UNCOVERED_MAX = 50;
 
+const versionsQuery = z.strictObject({ after: wholeQuery(1, 2_147_483_647).optional() });
 const wordingQuery = z.strictObject({ language: z.enum(WORDING_LANGUAGES).default('en') });
 
 interface Changed {
@@ -35,22 +37,25 @@ interface Changed {
 export function registerMandateVersionRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   app.post('/admin/mandates/:id/change', async (request) => {
     const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
-    const input = readBody(request, mandateChange);
+    const { totp_code, ...input } = readBody(request, mandateChange.extend(factorFields));
+    await requireFactor(deps, request, totp_code);
     const { changes, uncovered } = await deps.commands.command(accountId, (context) =>
       changeMandate(context, id, input),
     );
-    const [record] = await readMandates(deps.sql, accountId, id);
+    const record = await readMandate(deps.sql, accountId, id);
     if (record === undefined) throw unknownMandate();
     return { ...mandateView(record), changes, uncovered_tools: uncovered };
   });
   app.get('/admin/mandates/:id/versions', async (request) => {
-    const versions = await readVersions(deps.sql, accountOf(request), idParam(request, 'mdt'));
-    if (versions.length === 0) throw unknownMandate();
-    return { versions: versions.slice(0, VERSIONS_MAX).map((one, at) => versionView(one, versions[at + 1] ?? null)) };
+    const { after = null } = readQuery(request, versionsQuery);
+    const { versions, next } = await readVersions(deps.sql, accountOf(request), idParam(request, 'mdt'), after);
+    // A mandate has its first version for good: below that one there is nothing, and above it always something.
+    if (versions.length === 0 && after === null) throw unknownMandate();
+    return { versions: versions.map(versionView), next };
   });
   app.get('/admin/mandates/:id/wording', async (request) => {
     const { language } = readQuery(request, wordingQuery);
-    const [record] = await readMandates(deps.sql, accountOf(request), idParam(request, 'mdt'));
+    const record = await readMandate(deps.sql, accountOf(request), idParam(request, 'mdt'));
     if (record === undefined) throw unknownMandate();
     return { language, version: record.terms.version, text: mandateWords(record.terms, language) };
   });
@@ -143,29 +148,46 @@ export async function uncoveredTools(
   return outside.slice(0, UNCOVERED_MAX).map(({ pattern }) => pattern);
 }
 
-/** One version of a mandate's terms; `effectiveAt` in Unix milliseconds. */
+/** One version of a mandate's terms, and those before it; `effectiveAt` in Unix milliseconds. */
 export interface MandateVersion {
   readonly terms: MandateTerms;
+  readonly before: MandateTerms | null;
   readonly digest: string;
   readonly effectiveAt: number;
 }
 
-/** The versions of a mandate, the newest first, and one more than are told. */
-export async function readVersions(sql: Sql, accountId: string, id: string): Promise<MandateVersion[]> {
-  const rows = await sql.unsafe<(Readonly<Record<string, unknown>> & { digest: string; effective_at: number })[]>(
-    `select ${MANDATE_TERMS_COLUMNS}, digest, effective_at from mandate_versions
-     where account_id = $1 and mandate_id = $2 order by version desc limit ${VERSIONS_MAX + 1}`,
-    [accountId, id],
-  );
-  return rows.map((row) => ({ terms: mandateTerms(row), digest: row.digest, effectiveAt: row.effective_at }));
+/** Some versions of a mandate; `next` is the one to go on after, null where there are no more. */
+export interface VersionPage {
+  readonly versions: readonly MandateVersion[];
+  readonly next: number | null;
 }
 
-function versionView({ terms, digest, effectiveAt }: MandateVersion, before: MandateVersion | null) {
+/** The versions of a mandate, the newest first: a page of them, from the one after `after` on. */
+export async function readVersions(
+  sql: Sql,
+  accountId: string,
+  id: string,
+  after: number | null,
+): Promise<VersionPage> {
+  const rows = await sql.unsafe<(Readonly<Record<string, unknown>> & { digest: string; effective_at: number })[]>(
+    `select ${MANDATE_TERMS_COLUMNS}, digest, effective_at from mandate_versions
+     where account_id = $1 and mandate_id = $2 and ($3::integer is null or version < $3)
+     order by version desc limit ${VERSIONS_PAGE + 1}`,
+    [accountId, id, after],
+  );
+  const terms = rows.map(mandateTerms);
+  const versions = rows.slice(0, VERSIONS_PAGE).map(({ digest, effective_at: effectiveAt }, at) => {
+    return { terms: terms[at]!, before: terms[at + 1] ?? null, digest, effectiveAt };
+  });
+  return { versions, next: rows.length > VERSIONS_PAGE ? (versions.at(-1)?.terms.version ?? null) : null };
+}
+
+function versionView({ terms, before, digest, effectiveAt }: MandateVersion) {
   return {
     version: terms.version,
     effective_at: new Date(effectiveAt).toISOString(),
     digest,
     terms: termsView(terms),
-    changes: before === null ? [] : mandateChanges(before.terms, terms),
+    changes: before === null ? [] : mandateChanges(before, terms),
   };
 }

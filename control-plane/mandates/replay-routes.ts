@@ -50,14 +50,14 @@ export function registerReplayRoutes(app: FastifyInstance, deps: RouteDependenci
     if (to !== null && to <= (from ?? found.monthBegan)) {
       throw invalidFields([{ field: 'to', message: 'must be after from, which is the beginning of this month' }]);
     }
-    const release = reads.take(accountId);
+    const read = reads.take(accountId, null);
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     try {
       const asked = { accountId, mandateId, changes, from, to, changesMax: input.changes };
-      return await replayMandate(deps.sql, asked, found, gone.signal);
+      return await replayMandate(deps.sql, asked, found, { read, signal: gone.signal });
     } finally {
-      release();
+      read.end();
     }
   });
 }

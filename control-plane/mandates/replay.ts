@@ -5,6 +5,7 @@ import { type MandateTerms, mandateDigest } from '../../core/mandate.ts';
 import { REPLAY_KINDS, Replay, type ReplayChanges, type ReplayEntry } from '../../core/replay.ts';
 import { ReplaySummary } from '../../core/replay-summary.ts';
 import type { Sql } from '../db/client.ts';
+import type { LongRead } from '../evidence/long-reads.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
 
 /** Entries that are looked at a time: what a replay holds, and how long (some ms) it keeps decisions waiting. */
@@ -50,11 +51,17 @@ export async function replayable(sql: Sql, accountId: string, mandateId: string)
 /**
  * Runs what was decided under a mandate in a period through `decide` under other limits; see `core/replay.ts`.
  *
- * Reads the chain in pages, so that memory is bounded whatever the period holds. `signal` ends it between two pages.
+ * Reads the chain in pages, each in its turn among all long reads, so that memory is bounded whatever the period
+ * holds. `signal` ends it between two pages.
  *
  * @throws ProblemError 422 where the period holds more than REPLAY_ENTRIES_MAX entries of the account
  */
-export async function replayMandate(sql: Sql, asked: ReplayAsked, found: Replayable, signal: AbortSignal) {
+export async function replayMandate(
+  sql: Sql,
+  asked: ReplayAsked,
+  found: Replayable,
+  { read, signal }: { readonly read: LongRead; readonly signal: AbortSignal },
+) {
   const { accountId, mandateId, changes } = asked;
   const [from, to] = [asked.from ?? found.monthBegan, asked.to ?? found.now];
   const [begin, end] = [await firstAt(sql, accountId, from), await firstAt(sql, accountId, to)];
@@ -69,10 +76,12 @@ export async function replayMandate(sql: Sql, asked: ReplayAsked, found: Replaya
   const summary = new ReplaySummary(asked.changesMax);
   for (let seq = begin; seq < end && !signal.aborted; seq += PAGE_ENTRIES) {
     const page = { mandateId, from: seq, to: Math.min(seq + PAGE_ENTRIES, end) };
-    for (const entry of await readPage(sql, accountId, page)) {
-      const replayed = replay.next(entry);
-      if (replayed !== null) summary.add(replayed);
-    }
+    await read.step(async () => {
+      for (const entry of await readPage(sql, accountId, page)) {
+        const replayed = replay.next(entry);
+        if (replayed !== null) summary.add(replayed);
+      }
+    });
   }
   const { currency } = found.terms;
   const view = summary.view(currency);

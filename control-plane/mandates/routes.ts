@@ -1,20 +1,24 @@
 import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
 import { invalidFields } from '../../core/body-value.ts';
 import { ProblemError } from '../../core/errors.ts';
 import type { EvidenceKind } from '../../core/evidence.ts';
 import type { JsonValue } from '../../core/jcs.ts';
+import { LIVING_MANDATES_MAX } from '../../core/limits.ts';
 import { type MandateStatus, type MandateTerms, mandateDigest, nextStatus } from '../../core/mandate.ts';
 import { newTypeId } from '../../core/type-id.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import { createAgentKey } from '../custody/agent-keys.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
+import { idQuery, readQuery } from '../http/query.ts';
 import { idParam, readBody } from '../http/request.ts';
 import { limitsOf, type MandateInput, mandateInput, type StepInput, stepInput, validUntil } from './input.ts';
 import { MANDATE_TERMS_COLUMNS, mandateTerms } from './terms.ts';
-import { mandateView, readMandates } from './view.ts';
+import { listedView, listMandates, mandateView, readMandate } from './view.ts';
 import { shownWording } from './wording.ts';
 
 const STEPS = {
@@ -25,29 +29,38 @@ const STEPS = {
 } as const satisfies Record<string, EvidenceKind>;
 export type MandateStep = keyof typeof STEPS;
 
+/** What an account with as many mandates as it may have is told. */
+export const MANDATES_FULL = `The account has ${LIVING_MANDATES_MAX} mandates that are not over; revoke some first.`;
+
+const listQuery = z.strictObject({ after: idQuery('mdt').optional() });
+
 /** The routes of mandates: create, read, and the principal's moves between their states. */
 export function registerMandateRoutes(app: FastifyInstance, deps: RouteDependencies): void {
   const one = async (accountId: string, id: string) => {
-    const [record] = await readMandates(deps.sql, accountId, id);
+    const record = await readMandate(deps.sql, accountId, id);
     if (record === undefined) throw unknownMandate();
     return mandateView(record);
   };
   app.get('/admin/mandates', async (request) => {
-    const records = await readMandates(deps.sql, accountOf(request), null);
-    return { mandates: records.map(mandateView) };
+    const { after = null } = readQuery(request, listQuery);
+    const { mandates, next } = await listMandates(deps.sql, accountOf(request), after);
+    return { mandates: mandates.map(listedView), next };
   });
   app.get('/admin/mandates/:id', async (request) => one(accountOf(request), idParam(request, 'mdt')));
   app.post('/admin/mandates', async (request, reply) => {
-    const input = readBody(request, mandateInput);
+    const { totp_code, ...input } = readBody(request, mandateInput.extend(factorFields));
     const accountId = accountOf(request);
     await knownTimeZone(deps.sql, input.time_zone);
+    if (input.activate) await requireFactor(deps, request, totp_code);
     const id = await deps.commands.command(accountId, (context) => createMandate(context, deps.custody, input));
     return reply.code(201).send(await one(accountId, id));
   });
   for (const step of Object.keys(STEPS) as MandateStep[]) {
     app.post(`/admin/mandates/:id/${step}`, async (request) => {
-      const given = readBody(request, stepInput);
+      const { totp_code, ...given } = readBody(request, stepInput.extend(factorFields));
       const [accountId, id] = [accountOf(request), idParam(request, 'mdt')];
+      // Whoever wants to suspend must not look for a code first.
+      if (step !== 'suspend') await requireFactor(deps, request, totp_code);
       await deps.commands.command(accountId, (context) => moveMandate(context, id, step, given));
       return one(accountId, id);
     });
@@ -67,8 +80,24 @@ export async function knownTimeZone(sql: Sql, zone: string): Promise<void> {
     throw invalidFields([{ field: 'time_zone', message: 'is not a time zone the database knows' }]);
 }
 
-/** Makes a mandate of the command's account, with the key of its agent where it names none; returns its identifier. */
+/**
+ * Makes a mandate of the command's account, with the key of its agent where it names none; returns its identifier.
+ *
+ * @throws ProblemError 409 `conflict` where the account has as many as it may
+ */
 export async function createMandate(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
+  const [living] = await context.sql<{ count: number }[]>`
+    select count(*) as count from (
+      select from mandates where account_id = ${context.accountId} and status in ('draft', 'active', 'suspended')
+      limit ${LIVING_MANDATES_MAX}) l`;
+  if (living === undefined || living.count >= LIVING_MANDATES_MAX) {
+    throw new ProblemError('conflict', MANDATES_FULL);
+  }
+  return insertMandate(context, custody, input);
+}
+
+/** The same however many there are: for whoever has a bound of their own. */
+export async function insertMandate(context: CommandContext, custody: Custody, input: MandateInput): Promise<string> {
   const terms: MandateTerms = {
     mandate_id: newTypeId('mdt', context.nowMs),
     version: 1,

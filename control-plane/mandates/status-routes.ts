@@ -4,7 +4,7 @@ import { CREDENTIAL_TYPE, mandateCredential } from '../../core/mandate-credentia
 import { apiKeyOf } from '../api/api-keys.ts';
 import type { RouteDependencies } from '../http/dependencies.ts';
 import { idParam } from '../http/request.ts';
-import { type MandateRecord, mandateView, readMandates } from './view.ts';
+import { type MandateRecord, mandateView, readMandate } from './view.ts';
 
 /** How a mandate stands, for the software of the organisation that verifies by it (interface.md). */
 export function registerMandateStatusRoutes(app: FastifyInstance, deps: RouteDependencies): void {
@@ -37,7 +37,7 @@ export function registerMandateStatusRoutes(app: FastifyInstance, deps: RouteDep
 /** The mandate of this account, or of the sandbox, which anybody's key verifies in. */
 async function found({ sql, booking: { sandboxAccountId } }: RouteDependencies, ownAccountId: string, id: string) {
   for (const accountId of [ownAccountId, sandboxAccountId]) {
-    const [record] = accountId === null ? [] : await readMandates(sql, accountId, id);
+    const record = accountId === null ? undefined : await readMandate(sql, accountId, id);
     if (accountId !== null && record !== undefined) return { accountId, record };
   }
   throw new ProblemError('not_found', 'There is no such mandate.');

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { ProblemError } from '../../core/errors.ts';
+import { factorFields, requireFactor } from '../admin/factor.ts';
 import { accountOf } from '../admin/session.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
@@ -8,10 +9,10 @@ import type { RouteDependencies } from '../http/dependencies.ts';
 import { readBody } from '../http/request.ts';
 import { reasonText } from './input.ts';
 
-const stopBody = z.strictObject({ reason: reasonText.optional() });
+const stopBody = z.strictObject({ reason: reasonText.optional(), ...factorFields });
 
-/** Mandates that are told by name. */
-const NAMED_MAX = 1_000;
+/** Mandates of each kind that are told by name. */
+const NAMED_MAX = 30;
 
 const STOP = {
   kind: 'mandate.suspended',
@@ -38,7 +39,9 @@ export function registerStopRoutes(app: FastifyInstance, deps: RouteDependencies
     ['/admin/account/resume', resumeAccount],
   ] as const) {
     app.post(path, async (request) => {
-      const { reason = null } = readBody(request, stopBody);
+      const { reason = null, totp_code } = readBody(request, stopBody);
+      // Whoever wants to stop must not look for a code first.
+      if (run === resumeAccount) await requireFactor(deps, request, totp_code);
       const moved = await deps.commands.command(accountOf(request), (context) => run(context, reason));
       return { mandates: moved.map(({ mandate_id, name }) => ({ mandate_id, name })) };
     });
@@ -66,21 +69,32 @@ export async function resumeAccount(context: CommandContext, reason: string | nu
   return recorded(context, RESUME, moved, reason);
 }
 
-/** What a stop of the account would suspend, and what one did: the names of mandates. */
+/** Mandates by their number, and the names of the first of them. */
+export interface CountedMandates {
+  readonly count: number;
+  readonly names: readonly string[];
+}
+
+/** What a stop of the account would suspend, and what one did. */
 export interface StopView {
-  readonly active: readonly string[];
-  readonly stopped: readonly string[];
+  readonly active: CountedMandates;
+  readonly stopped: CountedMandates;
 }
 
 /** Whether the account is stopped, and whom a stop would hit. */
 export async function readStop(sql: Sql, accountId: string): Promise<StopView> {
-  const rows = await sql<{ name: string; stopped: boolean }[]>`
-    select name, stopped from mandates
-    where account_id = ${accountId} and (status = 'active' or (status = 'suspended' and stopped))
+  const rows = await sql<{ stopped: boolean; count: number; names: string[] }[]>`
+    select stopped, count(*) as count, (array_agg(name order by name))[1:${NAMED_MAX}::integer] as names
+    from mandates
+    where account_id = ${accountId} and status in ('draft', 'active', 'suspended')
+      and (status = 'active' or (status = 'suspended' and stopped))
       and (valid_until is null or valid_until > db_clock())
-    order by name limit ${NAMED_MAX}`;
-  const names = (stopped: boolean) => rows.filter((row) => row.stopped === stopped).map(({ name }) => name);
-  return { active: names(false), stopped: names(true) };
+    group by stopped`;
+  const of = (stopped: boolean): CountedMandates => {
+    const found = rows.find((row) => row.stopped === stopped);
+    return { count: Number(found?.count ?? 0), names: found?.names ?? [] };
+  };
+  return { active: of(false), stopped: of(true) };
 }
 
 /** An entry each, as if every mandate had been moved by itself; `all` says that it was not. */

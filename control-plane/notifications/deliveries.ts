@@ -6,7 +6,9 @@ import {
   DELIVERY_RETRY_FIRST_MS,
   DELIVERY_RETRY_JITTER,
   DELIVERY_RETRY_MAX_MS,
+  DUE_ACCOUNTS_MAX,
   DUE_LOOK_MAX,
+  DUE_LOOK_PER_ACCOUNT_MAX,
   IN_FLIGHT_PER_ACCOUNT_MAX,
   IN_FLIGHT_PER_RECEIVER_MAX,
 } from '../../core/limits.ts';
@@ -43,49 +45,85 @@ export interface Attempt {
   readonly final: boolean;
 }
 
-/** Accounts that have as much in flight as they may, and receivers (`account target`) that have anything in flight. */
+/** What this process has under way, and what the accounts that slowed it down lately took of its time. */
 export interface Busy {
-  readonly accounts: readonly string[];
+  /** Deliveries in flight of each account. */
+  readonly accounts: ReadonlyMap<string, number>;
+  /** Receivers (`account target`) that have anything in flight. */
   readonly receivers: readonly string[];
+  /** Milliseconds of sending. */
+  readonly slow: ReadonlyMap<string, number>;
 }
 
 /** Who is busy with what is in flight. */
-export function busyWith(flying: readonly Pick<Claimed, 'account_id' | 'target'>[]): Busy {
+export function busyWith(
+  flying: readonly Pick<Claimed, 'account_id' | 'target'>[],
+  slow: ReadonlyMap<string, number>,
+): Busy {
   const ofAccount = Map.groupBy(flying, (one) => one.account_id);
   return {
-    accounts: [...ofAccount].filter(([, own]) => own.length >= IN_FLIGHT_PER_ACCOUNT_MAX).map(([account]) => account),
+    accounts: new Map(Array.from(ofAccount, ([account, own]) => [account, own.length])),
     receivers: [...new Set(flying.map(({ account_id: account, target }) => `${account} ${target}`))],
+    slow,
   };
 }
 
 /**
  * Claims up to `free` due deliveries of a channel: at most a few of each receiver and account, and none of receivers
- * and accounts that are `busy`.
+ * that are `busy`. Each account's first comes before anybody's second, that of one that was quick before that of one
+ * that was slow, then what is due the longest; the last `reserved` are for accounts that have nothing in flight.
  *
  * A claim is a time: until it ends nobody else sends the delivery, and then somebody does unless it was settled.
  */
 export async function claim(
   sql: Sql,
   channel: Channel,
-  { free, busy }: { readonly free: number; readonly busy: Busy },
+  { free, reserved, busy }: { readonly free: number; readonly reserved: number; readonly busy: Busy },
 ): Promise<Claimed[]> {
   return await sql<Claimed[]>`
-    with seen as materialized (
+    with recursive due as materialized (
+      select account_id, delivery_id, target, next_at from notification_deliveries
+      where state = 'pending' and channel = ${channel} and next_at <= (select db_clock())
+      order by next_at limit ${DUE_LOOK_MAX}),
+    accounts (key, next_at, place) as (
+      select ${`${channel} `}::text collate "C", null::timestamptz, 0
+      where (select count(*) from due) = ${DUE_LOOK_MAX}
+      union all
+      select n.key, n.next_at, a.place + 1 from accounts a cross join lateral (
+        select (d.channel || ' ' || d.account_id) collate "C" as key, d.next_at from notification_deliveries d
+        where d.state = 'pending' and (d.channel || ' ' || d.account_id) collate "C" > a.key
+          and (d.channel || ' ' || d.account_id) collate "C" < ${`${channel}!`}
+        order by 1, d.next_at limit 1) n
+      where a.place < ${DUE_ACCOUNTS_MAX}),
+    look as (
+      select * from due where not exists (select from accounts)
+      union all
+      select n.* from accounts a cross join lateral (
+        select d.account_id, d.delivery_id, d.target, d.next_at from notification_deliveries d
+        where d.state = 'pending' and (d.channel || ' ' || d.account_id) collate "C" = a.key
+          and d.next_at <= (select db_clock())
+        order by d.next_at limit ${DUE_LOOK_PER_ACCOUNT_MAX}) n
+      where a.next_at <= (select db_clock())),
+    flying as (select * from unnest(${[...busy.accounts.keys()]}::text[], ${[...busy.accounts.values()]}::integer[])
+      as f (account_id, count)),
+    slow as (select * from unnest(${[...busy.slow.keys()]}::text[], ${[...busy.slow.values()]}::float8[])
+      as s (account_id, ms)),
+    placed as (
       select x.account_id, x.delivery_id, x.next_at,
-        row_number() over (partition by x.account_id, x.target order by x.next_at) as place,
-        row_number() over (partition by x.account_id order by x.next_at) as place_of_account
-      from (
-        select account_id, delivery_id, target, next_at from notification_deliveries
-        where state = 'pending' and channel = ${channel} and next_at <= (select db_clock())
-          and account_id <> all (${[...busy.accounts]}::text[])
-          and account_id || ' ' || target <> all (${[...busy.receivers]}::text[])
-        order by next_at limit ${DUE_LOOK_MAX}) x),
+        row_number() over (partition by x.account_id, x.target order by x.next_at) as of_receiver,
+        coalesce(f.count, 0) + row_number() over (partition by x.account_id order by x.next_at) as of_account,
+        coalesce(s.ms, 0) as slow_ms
+      from look x left join flying f on f.account_id = x.account_id left join slow s on s.account_id = x.account_id
+      where x.account_id || ' ' || x.target <> all (${[...busy.receivers]}::text[])),
+    turns as materialized (
+      select *, row_number() over (order by of_account, slow_ms, next_at) as turn from placed
+      where of_receiver <= ${IN_FLIGHT_PER_RECEIVER_MAX} and of_account <= ${IN_FLIGHT_PER_ACCOUNT_MAX}),
     taken as (
-      select d.account_id, d.delivery_id from seen s
+      select d.account_id, d.delivery_id from turns s
       join notification_deliveries d on d.account_id = s.account_id and d.delivery_id = s.delivery_id
-      where s.place <= ${IN_FLIGHT_PER_RECEIVER_MAX} and s.place_of_account <= ${IN_FLIGHT_PER_ACCOUNT_MAX}
+      where (s.of_account = 1 or s.turn <= ${free - reserved})
         and d.state = 'pending' and d.next_at <= (select db_clock())
-      order by s.next_at limit ${free} for update of d skip locked),
+      order by s.turn limit ${free} for update of d skip locked),
     claimed as (
       update notification_deliveries d set attempts = d.attempts + 1,
         next_at = db_clock() + ${DELIVERY_CLAIM_MS}::integer * interval '1 millisecond'

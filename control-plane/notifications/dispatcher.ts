@@ -1,5 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { MAILS_IN_FLIGHT_MAX, SPREAD_BATCH, WEBHOOKS_IN_FLIGHT_MAX } from '../../core/limits.ts';
+import { LRUCache } from 'lru-cache';
+import {
+  IN_FLIGHT_RESERVED_SHARE,
+  MAILS_IN_FLIGHT_MAX,
+  SLOW_ACCOUNTS_MAX,
+  SLOW_DELIVERY_MS,
+  SLOW_REMEMBERED_MS,
+  SPREAD_BATCH,
+  WEBHOOKS_IN_FLIGHT_MAX,
+} from '../../core/limits.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandRunner } from '../decisions/command.ts';
@@ -37,6 +46,7 @@ const IN_FLIGHT_MAX: Readonly<Record<Channel, number>> = { webhook: WEBHOOKS_IN_
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #inFlight = new Map<Claimed, Promise<void>>();
+  readonly #slow = new LRUCache<string, number>({ max: SLOW_ACCOUNTS_MAX, ttl: SLOW_REMEMBERED_MS });
   readonly #starting = new Map<Channel, Promise<void>>();
   readonly #again = new Set<Channel>();
   readonly #stopping = new AbortController();
@@ -96,7 +106,9 @@ export class Dispatcher {
     const flying = [...this.#inFlight.keys()].filter((one) => one.channel === channel);
     const free = IN_FLIGHT_MAX[channel] - flying.length;
     if (free <= 0 || this.#closing) return;
-    const claimed = await claim(sql, channel, { free, busy: busyWith(flying) });
+    const reserved = Math.floor(IN_FLIGHT_MAX[channel] / IN_FLIGHT_RESERVED_SHARE);
+    const busy = busyWith(flying, new Map(this.#slow.entries()));
+    const claimed = await claim(sql, channel, { free, reserved, busy });
     for (const one of claimed) {
       const done = this.#deliver(one)
         .finally(() => this.#inFlight.delete(one))
@@ -111,10 +123,15 @@ export class Dispatcher {
     const { sql, count } = this.#options;
     const started = performance.now();
     const attempt = await this.#attempt(claimed);
+    this.#noteTime(claimed, performance.now() - started);
     if (attempt.error !== null && this.#stopping.signal.aborted) return await release(sql, claimed);
     const state = await settle(sql, claimed, attempt, performance.now() - started);
     if (state !== null) count(claimed.channel, state === 'pending' ? 'failed' : state);
     if (claimed.channel === 'webhook' && claimed.status === 'active') await this.#noteHealth(claimed, attempt, state);
+  }
+
+  #noteTime({ account_id: accountId }: Claimed, ms: number): void {
+    if (ms >= SLOW_DELIVERY_MS) this.#slow.set(accountId, (this.#slow.get(accountId) ?? 0) + ms);
   }
 
   async #attempt(claimed: Claimed): Promise<Attempt> {
@@ -137,7 +154,15 @@ export class Dispatcher {
     if (url === null || secret_sealed === null) return givenUp('endpoint_deleted');
     if (status !== 'active') return givenUp('endpoint_disabled');
     const sealed = previous_sealed === null ? [secret_sealed] : [secret_sealed, previous_sealed];
-    const keys = sealed.map((one) => custody.open(account_id, 'webhook', target, one));
+    const keys: Buffer[] = [];
+    try {
+      for (const one of sealed) keys.push(custody.open(account_id, 'webhook', target, one));
+    } catch (error) {
+      for (const key of keys) key.fill(0);
+      this.#options.logError(error, `the secret of ${target} cannot be opened`);
+      // Not for good: the operator may have started with another master key.
+      return { error: 'secret_unreadable', status: null, final: false };
+    }
     try {
       return await webhooks.send({ url, id: event_id, body: payload, keys }, this.#stopping.signal);
     } finally {

@@ -14,6 +14,7 @@ export const EVENT_TYPES = [
   'mandate.consumed',
   'mandate.revoked',
   'webhook.disabled',
+  'account.passkey_added',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
@@ -29,6 +30,7 @@ export const MAIL_EVENTS_DEFAULT: readonly EventType[] = [
   'mandate.expired',
   'mandate.consumed',
   'webhook.disabled',
+  'account.passkey_added',
 ];
 
 /** The version of the payloads' form, in each payload's `data`: members may be added to it, nothing else. */

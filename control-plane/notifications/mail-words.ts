@@ -81,6 +81,12 @@ const ENGLISH: Readonly<Record<string, Message>> = {
     subject: (fact) => `Mandate ${quoted(fact)} is revoked`,
     sentence: () => 'A mandate was revoked for good: nothing is allowed under it any more.',
   },
+  'account.passkey_added': {
+    subject: () => 'A passkey was added to your account',
+    sentence: () =>
+      'Whoever has this passkey can sign in to your account with it alone. If that was not you, sign in, change ' +
+      'your password and have all passkeys and recovery codes removed with it.',
+  },
   'webhook.disabled': {
     subject: () => 'A webhook was disabled',
     sentence: () =>
@@ -143,6 +149,12 @@ const GERMAN: Readonly<Record<string, Message>> = {
   'mandate.revoked': {
     subject: (fact) => `Mandat ${quotedDe(fact)} ist widerrufen`,
     sentence: () => 'Ein Mandat wurde endgültig widerrufen: Darunter ist nichts mehr erlaubt.',
+  },
+  'account.passkey_added': {
+    subject: () => 'Ihrem Konto wurde ein Passkey hinzugefügt',
+    sentence: () =>
+      'Wer diesen Passkey hat, kann sich damit allein anmelden. Waren Sie das nicht, melden Sie sich an, ändern Sie ' +
+      'Ihr Passwort und lassen Sie dabei alle Passkeys und Wiederherstellungscodes entfernen.',
   },
   'webhook.disabled': {
     subject: () => 'Ein Webhook wurde abgeschaltet',

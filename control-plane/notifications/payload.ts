@@ -64,6 +64,7 @@ const lost = z.object({
 const mandate = z.object({ mandate_id: z.string(), version: whole, from: text, to: z.string() });
 const endpoint = z.object({ endpoint_id: z.string(), name: z.string(), cause: z.string() });
 const test = z.object({ endpoint_id: z.string() });
+const passkey = z.object({ passkey_id: z.string(), name: z.string() });
 
 /** When telling of an event is of no use any more, in milliseconds: nobody can answer what has expired. */
 export function uselessAfter({ type, facts }: StoredEvent): number | null {
@@ -107,6 +108,8 @@ function dataOf({ type, facts }: StoredEvent, names: Names): Record<string, unkn
     }
     case 'webhook':
       return type === 'webhook.disabled' ? endpoint.parse(facts) : test.parse(facts);
+    case 'account':
+      return passkey.parse(facts);
     default:
       throw new Error(`an event of a type that is not known: ${type}`);
   }

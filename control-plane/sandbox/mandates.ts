@@ -5,7 +5,7 @@ import type { Custody } from '../custody/custody.ts';
 import type { Sql } from '../db/client.ts';
 import type { CommandContext } from '../decisions/command.ts';
 import { mandateInput } from '../mandates/input.ts';
-import { createMandate } from '../mandates/routes.ts';
+import { insertMandate } from '../mandates/routes.ts';
 import type { SandboxMandateInput } from './input.ts';
 
 /** How long to wait where the sandbox is full: some mandates end every few minutes then. */
@@ -37,7 +37,7 @@ export async function createSandboxMandate(
     throw new ProblemError('overloaded', detail, { retryAfterSeconds: FULL_RETRY_SECONDS });
   }
   const expiresAt = new Date(context.nowMs + SANDBOX_LIFE_MS).toISOString();
-  const mandateId = await createMandate(context, custody, {
+  const mandateId = await insertMandate(context, custody, {
     ...mandateInput.parse({ ...input, name: 'Sandbox mandate', activate: true }),
     valid_until: expiresAt,
     max_uses: SANDBOX_USES_MAX,

@@ -98,9 +98,9 @@ export async function startCluster(t: TestContext): Promise<Cluster> {
 async function session(sql: Sql, base: string, accountId: string): ReturnType<Cluster['signIn']> {
   const token = newSecretToken('ses');
   const id = newTypeId('ses', Date.now());
-  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
+  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at, factor_at)
     values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
-      db_clock() + interval '1 hour')`;
+      db_clock() + interval '1 hour', db_clock())`;
   await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
     values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

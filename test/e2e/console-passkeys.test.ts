@@ -31,6 +31,9 @@ t.test(
     await page.getByRole('button', { name: 'Add a passkey' }).click();
     await page.getByText('The passkey works from now on.').waitFor();
     t.equal(await page.getByRole('cell', { name: 'Laptop <b>' }).count(), 1);
+    t.match(await fixture.sql`select type, facts from notification_events`, [
+      { type: 'account.passkey_added', facts: { name: 'Laptop <b>' } },
+    ]);
 
     await visitor.clearCookies();
     await page.goto(`${fixture.url}/console/login`);

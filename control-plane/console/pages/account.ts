@@ -13,7 +13,7 @@ import { browserName } from '../browser-name.ts';
 import { readForm } from '../form.ts';
 import { type Html, html } from '../html.ts';
 import { setupCard } from '../parts/factor-setup.ts';
-import { buttonForm, emptyForm, type FormState, form, submit, textField } from '../parts/form-parts.ts';
+import { buttonForm, check, emptyForm, type FormState, form, submit, textField } from '../parts/form-parts.ts';
 import { badge, buttonLink, card, column, heading, notice, table } from '../parts/page-parts.ts';
 import { passkeyForm } from '../parts/passkey-form.ts';
 import { recoveryCodesPage } from '../parts/recovery-codes.ts';
@@ -27,6 +27,9 @@ import { CODE_MAX_CHARACTERS, codeField } from './sign-in.ts';
 const ACCOUNT_PATH = '/console/account';
 const PASSWORD_PATH = '/console/account/password';
 const AUTHENTICATOR_PATH = '/console/account/authenticator';
+/** The box that ends what else signs in. */
+const OTHERS_FIELD = 'remove_others';
+const othersInput = { [OTHERS_FIELD]: z.literal('on').optional() } as const;
 
 /** A person's own account: password, second factors, sessions. */
 export const accountPages = [
@@ -158,9 +161,16 @@ function passwordForm(visit: SignedInVisit, state: FormState): Html {
       autocomplete: 'new-password',
       required: true,
     }),
+    othersField(visit, state),
     factorField(visit, state),
     submit(accounts.page.passwordSubmit, ''),
   ]);
+}
+
+/** Asks whether what else signs in ends as well: a thief may have added it. */
+function othersField({ words }: SignedInVisit, state: FormState): Html {
+  const { others, othersHint } = words.accounts.page;
+  return check(state, { name: OTHERS_FIELD, label: others, hint: othersHint });
 }
 
 async function newPassword(visit: SignedInVisit): Promise<Answer> {
@@ -168,7 +178,10 @@ async function newPassword(visit: SignedInVisit): Promise<Answer> {
   const { problems } = words.accounts;
   const secret = passwordInput.min(1, problems.required);
   const code = z.string().max(CODE_MAX_CHARACTERS, problems.code).optional();
-  const read = readForm(visit, z.strictObject({ present: secret, password: secret, [FACTOR_FIELD]: code }));
+  const read = readForm(
+    visit,
+    z.strictObject({ present: secret, password: secret, ...othersInput, [FACTOR_FIELD]: code }),
+  );
   if (!read.ok) return accountPage(visit, read.state, 422);
   const { present, password } = read.value;
   const weakness = passwordWeakness(password, session.email);
@@ -176,7 +189,9 @@ async function newPassword(visit: SignedInVisit): Promise<Answer> {
   if (!(await takeFactor(visit, read.value[FACTOR_FIELD]))) {
     return accountPage(visit, { values: {}, errors: { [FACTOR_FIELD]: words.accounts.wrongCode } }, 422);
   }
-  const token = await changePassword(deps, session, present, password);
+  const token = await changePassword(deps, session, {
+    ...{ present, next: password, removeOthers: read.value[OTHERS_FIELD] === 'on' },
+  });
   if (token === null) return accountPage(visit, { values: {}, errors: { present: problems.wrongPassword } }, 422);
   startSession(visit, token);
   return seeOther(ACCOUNT_PATH, 'accounts.password_changed');
@@ -194,18 +209,27 @@ async function authenticatorPage(visit: SignedInVisit, state: FormState, status 
     secret = setup.secret;
   }
   const pending = { secret, otpauthUri: otpauthUri(session.email, secret) };
-  return page(null, words.accounts.setup.title, setupCard(visit, AUTHENTICATOR_PATH, pending, state), { status });
+  return page(
+    null,
+    words.accounts.setup.title,
+    setupCard(visit, AUTHENTICATOR_PATH, pending, state, othersField(visit, state)),
+    {
+      status,
+    },
+  );
 }
 
 async function newAuthenticator(visit: SignedInVisit): Promise<Answer> {
   requireFreshFactor(visit, undefined, AUTHENTICATOR_PATH);
   const { deps, session, request, words } = visit;
-  const read = readForm(visit, z.strictObject({ code: codeField(words.accounts.problems.code) }));
+  const read = readForm(visit, z.strictObject({ code: codeField(words.accounts.problems.code), ...othersInput }));
   if (!read.ok) return authenticatorPage(visit, read.state, 422);
   const sealed = deps.cookies.read(request, 'setup');
   const secret = sealed === null ? null : openSetup(deps.custody, session.accountId, sealed, session.nowMs);
   if (secret === null) return seeOther(AUTHENTICATOR_PATH, 'accounts.setup_gone');
-  const token = await replaceTotp(deps, session, secret, read.value.code);
+  const token = await replaceTotp(deps, session, {
+    ...{ secret, code: read.value.code, removeOthers: read.value[OTHERS_FIELD] === 'on' },
+  });
   if (token === null) return authenticatorPage(visit, { values: {}, errors: { code: words.accounts.wrongCode } }, 422);
   startSession(visit, token);
   return seeOther(ACCOUNT_PATH, 'accounts.factor_changed');

@@ -1,6 +1,6 @@
 import { ProblemError } from '../../../core/errors.ts';
 import { type EscalationRecord, readEscalation } from '../../escalations/store.ts';
-import { type MandateRecord, readMandates } from '../../mandates/view.ts';
+import { type MandateRecord, readMandate } from '../../mandates/view.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState } from '../parts/form-parts.ts';
 import { inertText } from '../parts/inert-text.ts';
@@ -40,8 +40,8 @@ export async function cardPage(
 ): Promise<PageAnswer> {
   const { words, deps, session } = visit;
   const text = words.approvals;
-  const [[mandate], askedBy, passkeys] = await Promise.all([
-    readMandates(deps.sql, session.accountId, record.mandateId),
+  const [mandate, askedBy, passkeys] = await Promise.all([
+    readMandate(deps.sql, session.accountId, record.mandateId),
     readAskedBy(visit, record),
     deps.sql`select from passkeys where account_id = ${session.accountId} limit 1`,
   ]);

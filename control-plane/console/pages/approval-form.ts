@@ -1,8 +1,9 @@
+import { FRESH_FACTOR_MS } from '../../accounts/sessions.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { type FormState, form, textArea } from '../parts/form-parts.ts';
 import { passkeyForm } from '../parts/passkey-form.ts';
 import { APPROVALS_PATH } from '../paths.ts';
-import { FRESH_FACTOR_MS, factorField, isFactorFresh } from '../session.ts';
+import { factorField, isFactorFresh } from '../session.ts';
 import type { ConsoleDependencies, SignedInVisit } from '../visit.ts';
 
 /** The longest reason of an answer, in characters. */

@@ -1,20 +1,21 @@
 import { DecimalText, fieldProblems, invalidFields } from '../../../core/body-value.ts';
 import { newSecretToken } from '../../../core/secret-token.ts';
+import { isTypeId } from '../../../core/type-id.ts';
 import { gatewayChange, gatewayInput } from '../../gateways/input.ts';
 import {
   changeGateway,
   createGateway,
   type GatewayRecord,
+  listGateways,
   RATE_BURST,
   RATE_PER_SECOND,
   readGateway,
-  readGateways,
   rotateToken,
   setGatewayStatus,
 } from '../../gateways/store.ts';
 import { checkedTarget } from '../../gateways/target.ts';
 import { countTools } from '../../gateways/tool-store.ts';
-import { readMandates } from '../../mandates/view.ts';
+import { mandateNames, usableMandates } from '../../mandates/view.ts';
 import { formValues, stateOfRefusal } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import {
@@ -38,6 +39,7 @@ import {
   facts,
   heading,
   notice,
+  pager,
   secretLine,
   table,
 } from '../parts/page-parts.ts';
@@ -100,21 +102,28 @@ export function gatewayOf(visit: SignedInVisit): Promise<GatewayRecord> {
 }
 
 async function list(visit: SignedInVisit): Promise<Answer> {
-  const { words, deps, session } = visit;
+  const { words, deps, session, request } = visit;
   const text = words.gateways;
-  const gateways = await readGateways(deps.sql, session.accountId);
+  const { after: given } = request.query as { readonly after?: unknown };
+  const after = isTypeId(given, 'gwi') ? given : null;
+  const { gateways, next } = await listGateways(deps.sql, session.accountId, after);
+  const links = pager(
+    after === null ? null : { label: text.newest, path: GATEWAYS_PATH },
+    next === null ? null : { label: text.older, path: `${GATEWAYS_PATH}?after=${next}` },
+  );
   const create = buttonLink(text.create, `${GATEWAYS_PATH}/new`, true);
   const body =
-    gateways.length === 0
+    gateways.length === 0 && after === null
       ? column(heading(text.title, text.lead), emptyState(text.emptyTitle, text.emptyText, create))
-      : column(heading(text.title, text.lead, create), await gatewaysTable(visit, gateways));
+      : column(heading(text.title, text.lead, create), await gatewaysTable(visit, gateways), links);
   return page('gateways', text.title, body);
 }
 
 async function gatewaysTable(visit: SignedInVisit, gateways: readonly GatewayRecord[]): Promise<Html> {
-  const { words, language } = visit;
+  const { words, language, deps, session } = visit;
   const text = words.gateways;
-  const names = await mandateNames(visit);
+  const ids = gateways.map(({ mandate_id: id }) => id);
+  const names = await mandateNames(deps.sql, session.accountId, ids);
   const rows = gateways.map((gateway) => [
     html`<a href="${GATEWAYS_PATH}/${gateway.instance_id}"><bdi>${shown(gateway.name)}</bdi></a>`,
     statusBadge(visit, gateway),
@@ -134,11 +143,6 @@ async function gatewaysTable(visit: SignedInVisit, gateways: readonly GatewayRec
     { label: text.made },
   ] as const;
   return table(text.title, columns, rows);
-}
-
-async function mandateNames({ deps, session }: SignedInVisit): Promise<ReadonlyMap<string, string>> {
-  const records = await readMandates(deps.sql, session.accountId, null);
-  return new Map(records.map(({ terms, name }) => [terms.mandate_id, name]));
 }
 
 function statusBadge({ words }: SignedInVisit, { status }: GatewayRecord): Html {
@@ -161,8 +165,7 @@ function valuesOf(gateway: GatewayRecord): Record<string, string> {
 async function newPage(visit: SignedInVisit, state: FormState, status = 200): Promise<PageAnswer> {
   const { words, deps, session } = visit;
   const text = words.gateways;
-  const records = await readMandates(deps.sql, session.accountId, null);
-  const usable = records.filter((one) => ['active', 'draft', 'suspended'].includes(one.status));
+  const usable = await usableMandates(deps.sql, session.accountId);
   const above = [crumbs(text.title, GATEWAYS_PATH), heading(text.createTitle, text.createLead)];
   if (usable.length === 0) {
     const action = buttonLink(text.noMandateAction, '/console/mandates/new', true);
@@ -173,9 +176,7 @@ async function newPage(visit: SignedInVisit, state: FormState, status = 200): Pr
       { status },
     );
   }
-  const choices = usable.map(
-    ({ terms, name }) => [terms.mandate_id, `${shown(name)} (${terms.mandate_id.slice(-6)})`] as const,
-  );
+  const choices = usable.map(({ mandate_id: id, name }) => [id, `${shown(name)} (${id.slice(-6)})`] as const);
   const given = { label: text.mandate, hint: text.mandateHint, required: true };
   const fields = [
     textField(state, 'name', { label: text.name, hint: text.nameHint, required: true, maxlength: 200 }),
@@ -348,10 +349,10 @@ ${buttonLink(words.tools.importAction, `${path}/tools/import`)}</div>`,
 }
 
 async function settings(visit: SignedInVisit, gateway: GatewayRecord): Promise<Html> {
-  const { words, language } = visit;
+  const { words, language, deps, session } = visit;
   const text = words.gateways;
   const { credential_header: header, mandate_id, instance_id } = gateway;
-  const name = (await mandateNames(visit)).get(mandate_id) ?? mandate_id;
+  const name = (await mandateNames(deps.sql, session.accountId, [mandate_id])).get(mandate_id) ?? mandate_id;
   const remove = html`<a href="${GATEWAYS_PATH}/${instance_id}/credential/remove">${text.remove}</a>`;
   return facts([
     [text.mandate, html`<a href="/console/mandates/${mandate_id}"><bdi>${shown(name)}</bdi></a>`],

@@ -5,7 +5,7 @@ import { mandateChanges, type TermChange, type TermValue } from '../../../core/m
 import { changedTerms, changeMandate, uncoveredTools } from '../../mandates/change.ts';
 import { type MandateChange, reasonText } from '../../mandates/input.ts';
 import { unknownMandate } from '../../mandates/routes.ts';
-import { type MandateRecord, readMandates } from '../../mandates/view.ts';
+import { type MandateRecord, readMandate } from '../../mandates/view.ts';
 import { formValues } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState, form, textField } from '../parts/form-parts.ts';
@@ -56,7 +56,7 @@ async function edit(visit: SignedInVisit): Promise<Answer> {
 /** The mandate of the path, where its terms can change still. */
 async function changeable(visit: SignedInVisit): Promise<MandateRecord> {
   const { deps, session, words } = visit;
-  const [record] = await readMandates(deps.sql, session.accountId, idOf(visit, 'mdt'));
+  const record = await readMandate(deps.sql, session.accountId, idOf(visit, 'mdt'));
   if (record === undefined) throw unknownMandate();
   if (!TERMINAL_STATES.some((state) => state === record.status)) return record;
   throw new ProblemError('conflict', words.wizard.edit.over(statusName(words, record.status)));

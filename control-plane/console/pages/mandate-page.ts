@@ -4,7 +4,7 @@ import type { Sql } from '../../db/client.ts';
 import { countDays, type DayCount, type FoundDecision, searchDecisions } from '../../evidence/search.ts';
 import { unknownMandate } from '../../mandates/routes.ts';
 import { credentialOf } from '../../mandates/status-routes.ts';
-import { type MandateRecord, readMandates } from '../../mandates/view.ts';
+import { type MandateRecord, readMandate } from '../../mandates/view.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { columnChart } from '../parts/chart.ts';
 import { denialReason } from '../parts/decision-parts.ts';
@@ -31,7 +31,7 @@ export async function mandatePage(visit: SignedInVisit): Promise<Answer> {
   const { words, deps, session } = visit;
   const text = words.mandates;
   const { accountId } = session;
-  const [record] = await readMandates(deps.sql, accountId, idOf(visit, 'mdt'));
+  const record = await readMandate(deps.sql, accountId, idOf(visit, 'mdt'));
   if (record === undefined) throw unknownMandate();
   const { mandate_id: mandateId } = record.terms;
   const [unknown, charts, decisions] = await Promise.all([
@@ -53,7 +53,7 @@ export async function mandatePage(visit: SignedInVisit): Promise<Answer> {
 /** GET /console/mandates/<id>/credential: the credential as a file; 404 unless the mandate is active. */
 export async function credentialFile(visit: SignedInVisit): Promise<Answer> {
   const { deps, session, reply } = visit;
-  const [record] = await readMandates(deps.sql, session.accountId, idOf(visit, 'mdt'));
+  const record = await readMandate(deps.sql, session.accountId, idOf(visit, 'mdt'));
   if (record === undefined || record.status !== 'active') throw unknownMandate();
   const credential = await credentialOf(deps, session.accountId, record);
   await reply

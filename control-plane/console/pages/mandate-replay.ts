@@ -47,14 +47,14 @@ async function replayed(
   const changes: ReplayChanges = { scope, per_action, per_month, escalation_threshold, counterparties };
   const found = await replayable(deps.sql, accountId, mandateId);
   const [from, to] = thisMonth ? [found.monthBegan, found.now] : [found.lastMonthBegan, found.monthBegan];
-  const release = longReads(deps).take(accountId);
+  const read = longReads(deps).take(accountId, null);
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
   try {
     const asked = { accountId, mandateId, changes, from, to, changesMax: CHANGES_SHOWN };
-    return await replayMandate(deps.sql, asked, found, gone.signal);
+    return await replayMandate(deps.sql, asked, found, { read, signal: gone.signal });
   } finally {
-    release();
+    read.end();
   }
 }
 

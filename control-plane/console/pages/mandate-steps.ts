@@ -3,7 +3,7 @@ import { nextStatus } from '../../../core/mandate.ts';
 import type { Sql } from '../../db/client.ts';
 import { reasonText, type StepInput } from '../../mandates/input.ts';
 import { type MandateStep, moveMandate, unknownMandate } from '../../mandates/routes.ts';
-import { type MandateRecord, readMandates } from '../../mandates/view.ts';
+import { type MandateRecord, readMandate } from '../../mandates/view.ts';
 import { formValues } from '../form.ts';
 import { type Fragment, html } from '../html.ts';
 import { emptyForm, type FormState, form, textField } from '../parts/form-parts.ts';
@@ -44,7 +44,7 @@ export function stepsFrom(status: string): readonly MandateStep[] {
 }
 
 async function recordOf({ deps, session, request }: SignedInVisit): Promise<MandateRecord> {
-  const [record] = await readMandates(deps.sql, session.accountId, idOf({ request }, 'mdt'));
+  const record = await readMandate(deps.sql, session.accountId, idOf({ request }, 'mdt'));
   if (record === undefined) throw unknownMandate();
   return record;
 }

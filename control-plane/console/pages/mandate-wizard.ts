@@ -1,12 +1,13 @@
 import { ProblemError } from '../../../core/errors.ts';
 import type { WordedTerms } from '../../../core/mandate-words.ts';
 import type { MandateInput } from '../../mandates/input.ts';
-import { createMandate, knownTimeZone } from '../../mandates/routes.ts';
+import { createMandate, knownTimeZone, MANDATES_FULL } from '../../mandates/routes.ts';
 import { formValues } from '../form.ts';
 import { attributes, type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState, form } from '../parts/form-parts.ts';
 import { card, column, crumbs, heading, notice } from '../parts/page-parts.ts';
 import { wordingSeen, wordingView } from '../parts/wording.ts';
+import { serviceText } from '../service-text.ts';
 import { FACTOR_FIELD, factorField, takeFactor } from '../session.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 import type { Words } from '../words.ts';
@@ -149,7 +150,10 @@ async function finish(
     const id = await deps.commands.command(session.accountId, (context) => createMandate(context, deps.custody, input));
     return seeOther(`${MANDATES_PATH}/${id}`, activate ? 'mandates.activated' : 'mandates.created');
   } catch (error) {
-    if (error instanceof ProblemError && error.code === 'conflict') return stale();
+    if (error instanceof ProblemError && error.code === 'conflict') {
+      if (error.detail !== MANDATES_FULL) return stale();
+      return review(visit, values, { status: 409, above: notice('warn', serviceText(words, MANDATES_FULL)) });
+    }
     return stepPage(visit, 'conditions', refusedTerms(visit, values, error), 422);
   }
 }

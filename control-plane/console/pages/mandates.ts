@@ -1,8 +1,9 @@
-import { type MandateRecord, readMandates } from '../../mandates/view.ts';
+import { isTypeId } from '../../../core/type-id.ts';
+import { type ListedMandate, listMandates } from '../../mandates/view.ts';
 import { type Html, html } from '../html.ts';
 import { statusBadge } from '../parts/mandate-status.ts';
 import { money } from '../parts/money.ts';
-import { bar, buttonLink, column, emptyState, heading, table } from '../parts/page-parts.ts';
+import { bar, buttonLink, column, emptyState, heading, pager, table } from '../parts/page-parts.ts';
 import { type Answer, get, page, type SignedInVisit } from '../visit.ts';
 import { mandateEditPages } from './mandate-edit.ts';
 import { credentialFile, mandatePage } from './mandate-page.ts';
@@ -24,18 +25,24 @@ export const mandatePages = [
 ];
 
 async function list(visit: SignedInVisit): Promise<Answer> {
-  const { words, deps, session } = visit;
+  const { words, deps, session, request } = visit;
   const text = words.mandates;
-  const records = await readMandates(deps.sql, session.accountId, null);
+  const { after: given } = request.query as { readonly after?: unknown };
+  const after = isTypeId(given, 'mdt') ? given : null;
+  const { mandates: records, next } = await listMandates(deps.sql, session.accountId, after);
+  const links = pager(
+    after === null ? null : { label: text.newest, path: MANDATES_PATH },
+    next === null ? null : { label: text.older, path: `${MANDATES_PATH}?after=${next}` },
+  );
   const create = buttonLink(text.create, `${MANDATES_PATH}/new`, true);
   const body =
-    records.length === 0
+    records.length === 0 && after === null
       ? column(heading(text.title, text.lead), emptyState(text.emptyTitle, text.emptyText, create))
-      : column(heading(text.title, text.lead, create), mandatesTable(visit, records));
+      : column(heading(text.title, text.lead, create), mandatesTable(visit, records), links);
   return page('mandates', text.title, body);
 }
 
-function mandatesTable({ words, language }: SignedInVisit, records: readonly MandateRecord[]): Html {
+function mandatesTable({ words, language }: SignedInVisit, records: readonly ListedMandate[]): Html {
   const text = words.mandates;
   const rows = records.map((record) => {
     const { terms } = record;
@@ -60,7 +67,7 @@ function mandatesTable({ words, language }: SignedInVisit, records: readonly Man
 }
 
 /** The month of a mandate as a bar against its limit. */
-function usageBar({ terms, booked, reserved }: MandateRecord): Html {
+function usageBar({ terms, booked, reserved }: ListedMandate): Html {
   return bar(terms.per_month, [
     { kind: 'booked', amount: booked, label: '' },
     { kind: 'reserved', amount: reserved, label: '' },

@@ -1,6 +1,6 @@
 import { ProblemError } from '../../../core/errors.ts';
 import { reasonText } from '../../mandates/input.ts';
-import { readStop, resumeAccount, type StopView, stopAccount } from '../../mandates/stop.ts';
+import { type CountedMandates, readStop, resumeAccount, type StopView, stopAccount } from '../../mandates/stop.ts';
 import { formValues } from '../form.ts';
 import { type Fragment, type Html, html } from '../html.ts';
 import { emptyForm, type FormState, form, submit, textField } from '../parts/form-parts.ts';
@@ -10,9 +10,6 @@ import { FACTOR_FIELD, factorField, takeFactor } from '../session.ts';
 import { type Answer, get, type PageAnswer, page, post, type SignedInVisit, seeOther } from '../visit.ts';
 
 const STOP_PATH = `${CONSOLE_PREFIX}/stop`;
-/** Mandates that are told by name. */
-const NAMES_SHOWN = 30;
-
 type Step = 'stop' | 'resume';
 const PAGES = { stop: stopPage, resume: resumePage } as const;
 
@@ -27,9 +24,9 @@ export const stopPages = [
 /** Says on other pages that the account is stopped; nothing where it is not. */
 export async function stopNotice({ words, deps, session }: SignedInVisit): Promise<Fragment> {
   const { stopped } = await readStop(deps.sql, session.accountId);
-  if (stopped.length === 0) return null;
+  if (stopped.count === 0) return null;
   const text = words.stop;
-  const link = html`<p>${text.stoppedText(stopped.length)} <a href="${STOP_PATH}">${text.look}</a></p>`;
+  const link = html`<p>${text.stoppedText(stopped.count)} <a href="${STOP_PATH}">${text.look}</a></p>`;
   return notice('bad', text.stopped, link);
 }
 
@@ -55,7 +52,7 @@ async function stopPage(visit: SignedInVisit, state: FormState, status = 200): P
   const { words, deps, session } = visit;
   const text = words.stop;
   const view = await readStop(deps.sql, session.accountId);
-  const stopped = view.stopped.length;
+  const stopped = view.stopped.count;
   const resume = html`<p>${text.stoppedText(stopped)}</p><div class="actions">${buttonLink(
     text.resumeSubmit,
     `${STOP_PATH}/resume`,
@@ -64,7 +61,7 @@ async function stopPage(visit: SignedInVisit, state: FormState, status = 200): P
   const body = column(
     heading(text.title, text.lead),
     stopped === 0 ? null : notice('bad', text.stopped, resume),
-    view.active.length > 0 ? stopCard(visit, view, state) : stopped > 0 ? null : notice('info', text.none),
+    view.active.count > 0 ? stopCard(visit, view, state) : stopped > 0 ? null : notice('info', text.none),
   );
   return page('account', text.title, body, { status });
 }
@@ -77,7 +74,7 @@ async function resumePage(visit: SignedInVisit, state: FormState, status = 200):
   const body = column(
     crumbs(text.title, STOP_PATH),
     heading(text.resumeTitle, text.resumeText),
-    stopped.length === 0
+    stopped.count === 0
       ? notice('info', text.nothingStopped)
       : html`<section class="card">${names(text.listStopped, stopped)}${form(
           visit,
@@ -95,7 +92,7 @@ function reasonField({ words: { mandates: text } }: SignedInVisit, state: FormSt
 function stopCard(visit: SignedInVisit, { active }: StopView, state: FormState): Html {
   const { words } = visit;
   const { effects, ...text } = words.stop;
-  const lines = [effects.suspended(active.length), effects.denied, effects.approvals, effects.running, effects.back];
+  const lines = [effects.suspended(active.count), effects.denied, effects.approvals, effects.running, effects.back];
   const fields = [reasonField(visit, state), factorField(visit, state), submit(text.submit, 'danger primary')];
   return card(
     text.what,
@@ -107,8 +104,8 @@ function stopCard(visit: SignedInVisit, { active }: StopView, state: FormState):
   );
 }
 
-function names(title: string, all: readonly string[]): Html {
-  const shown = all.slice(0, NAMES_SHOWN).map((name) => html`<li>${name}</li>`);
-  const more = all.length > NAMES_SHOWN ? html`<li>…</li>` : null;
+function names(title: string, all: CountedMandates): Html {
+  const shown = all.names.map((name) => html`<li>${name}</li>`);
+  const more = all.count > all.names.length ? html`<li>…</li>` : null;
   return html`<div class="stack"><h3>${title}</h3><ul>${shown}${more}</ul></div>`;
 }

@@ -26,6 +26,8 @@ import { GATEWAYS_PATH, gatewayOf } from './gateways.ts';
 const DOCUMENT_MAX_CHARACTERS = 1024 * 1024;
 /** YAML takes its parser a thousand times as long as JSON, and quadratically longer with many keys. */
 const YAML_MAX_CHARACTERS = 32 * 1024;
+/** What is looked at in the schemas of the operations that a page shows: decisions wait for it, 50 ms at most. */
+const MEMBERS_MAX = 20_000;
 /** A document that is shown again after a refusal; a larger one is pasted again, so that pages stay small. */
 const SHOWN_AGAIN_MAX_CHARACTERS = 64 * 1024;
 /** Operations of one page: with their mappings it stays below 100 kB. */
@@ -94,7 +96,7 @@ async function read(visit: SignedInVisit): Promise<Answer> {
   try {
     const parsed = parseOpenApiText(document);
     const basePath = given === '' ? pathBehind(gateway.target_url, serverPath(parsed)) : given;
-    const reading = readOpenApi(parsed, { basePath, mandate });
+    const reading = readOpenApi(parsed, { basePath, mandate, membersMax: MEMBERS_MAX });
     const away = await targetProblem(visit, gateway);
     return await pickPage(visit, gateway, {
       reading,

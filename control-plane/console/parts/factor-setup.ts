@@ -1,4 +1,4 @@
-import { type Html, html } from '../html.ts';
+import { type Fragment, type Html, html } from '../html.ts';
 import type { Visit } from '../visit.ts';
 import { type FormState, form, submit, textField } from './form-parts.ts';
 import { secretLine } from './page-parts.ts';
@@ -10,6 +10,7 @@ export function setupCard(
   action: string,
   pending: { readonly secret: string; readonly otpauthUri: string },
   state: FormState,
+  more: Fragment = null,
 ): Html {
   const { accounts, shell } = visit.words;
   const { setup } = accounts;
@@ -28,6 +29,7 @@ export function setupCard(
 <p>${setup.scan}</p><div class="setup">${qrCode(pending.otpauthUri, setup.qr)}<div class="stack">
 <h2 class="small muted">${setup.key}</h2>${secretLine('totp-key', key, shell)}${form(visit, action, [
     field,
+    more,
     submit(setup.submit),
   ])}</div></div></section>`;
 }

@@ -108,6 +108,45 @@ t.test('API keys are listed with their last use, limited and revoked by their id
   t.equal(stub.seen.length, 3);
 });
 
+t.test('a list is read to its last page, and --json has all of it in one value', async (t) => {
+  const pages: Record<string, string> = {
+    '/admin/mandates': '{"mandates":[{"mandate_id":"a","amount_limit_per_action":0.29}],"next":"a b"}',
+    '/admin/mandates?after=a%20b': '{"mandates":[{"mandate_id":"c"}],"next":"c"}',
+    '/admin/mandates?after=c': '{"mandates":[{"mandate_id":"d"}],"next":null}',
+  };
+  const { stub, environment } = await against(t, ({ path }) => ({ text: pages[path] ?? '{}' }));
+  const { stdout } = await cli(['mandates', 'list', '--json'], environment);
+  const all = '[{"mandate_id":"a","amount_limit_per_action":0.29},{"mandate_id":"c"},{"mandate_id":"d"}]';
+  t.equal(stdout, `{"mandates":${all},"next":null}\n`);
+  t.equal(stub.seen.length, 3);
+  t.match((await cli(['mandates', 'list'], environment)).stdout, /^a .*\nc.*\nd/m);
+});
+
+t.test('--totp confirms, and without it the refusal names it', async (t) => {
+  const text = '{"error":"factor_required","detail":"too long ago"}';
+  const { stub, environment } = await against(t, ({ body }) =>
+    body.includes('totp_code') ? {} : { status: 403, text },
+  );
+  const commands = [
+    ['escalations', 'approve', ESCALATION],
+    ['mandates', 'resume', MANDATE],
+    ['mandates', 'change', MANDATE, '--per-action', '5'],
+    ['mandates', 'create', '--scope', 'a.b', '--per-action', '1', '--per-month', '2', '--activate'],
+    ['resume-everything', '--yes'],
+  ];
+  for (const command of commands) {
+    t.match(await cli(command, environment), { code: 1, stderr: /--totp <code>/ }, command.join(' '));
+    t.equal((await cli([...command, '--totp', '123456'], environment)).code, 0, command.join(' '));
+    t.match(stub.seen.at(-1)?.body, '"totp_code":"123456"');
+  }
+});
+
+t.test('a list that names more and has nothing ends there', async (t) => {
+  const { stub, environment } = await against(t, () => ({ text: '{"gateways":[],"next":"x"}' }));
+  t.equal((await cli(['gateways', 'list'], environment)).code, 0);
+  t.equal(stub.seen.length, 2);
+});
+
 t.test('a problem document becomes one readable error, its fields listed, exit code 1', async (t) => {
   const text = JSON.stringify({
     error: 'invalid',

@@ -205,6 +205,47 @@ t.test('a new authenticator takes the place of the one before once it shows a co
   t.equal((await logIn(fixture, person, await fixture.codeOf(secret))).answer.status, 303);
 });
 
+t.test('what a thief added ends with the password or the authenticator, where its owner says so', async (t) => {
+  const fixture = await consoleFixture(t);
+  const person = await fixture.person();
+  const { browser, accountId } = person;
+  const { sql } = fixture;
+  const addPasskey = (n: number) => sql`
+    insert into passkeys (account_id, passkey_id, credential_id, public_key, counter, transports, name, backed_up,
+      created_at)
+    values (${accountId}, ${`psk_${n}`}, ${Buffer.from([n])}, ${Buffer.from([n])}, 0, '{}', 'Mine', false, db_clock())`;
+  const others = async () => {
+    const [row] = await sql<{ passkeys: number; codes: number }[]>`
+      select (select count(*) from passkeys)::integer as passkeys,
+        (select count(*) from recovery_codes)::integer as codes`;
+    return [row?.passkeys, row?.codes];
+  };
+  await addPasskey(1);
+  const next = 'another unlikely sentence';
+  const page = await browser.get('/console/account');
+  t.match(page.text, /name="remove_others"/);
+  await browser.post('/console/account/password', { present: CONSOLE_PASSWORD, password: next });
+  t.same(await others(), [1, 10], 'unasked, nothing is removed');
+  await browser.get('/console/account');
+  const again = { present: next, password: CONSOLE_PASSWORD, remove_others: 'on' };
+  t.equal((await browser.post('/console/account/password', again)).status, 303);
+  t.same(await others(), [0, 0]);
+  await addPasskey(2);
+  const setup = await browser.get('/console/account/authenticator');
+  t.match(setup.text, /name="remove_others"/);
+  const secret = (/id="totp-key">([A-Z2-7 ]+)</.exec(setup.text)?.[1] ?? '').replaceAll(' ', '');
+  const code = await fixture.codeOf(secret);
+  t.equal((await browser.post('/console/account/authenticator', { code, remove_others: 'on' })).status, 303);
+  t.same(await others(), [0, 0]);
+  const kinds = await sql<{ kind: string }[]>`
+    select kind from evidence where kind in ('account.passkey_removed', 'account.recovery_codes') order by seq`;
+  const removed = ['account.passkey_removed', 'account.recovery_codes', 'account.passkey_removed'];
+  t.same(
+    kinds.map(({ kind }) => kind),
+    ['account.recovery_codes', ...removed],
+  );
+});
+
 t.test('new recovery codes end the ones before', async (t) => {
   const fixture = await consoleFixture(t);
   const person = await fixture.person();

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { EVENT_STREAMS_PER_ACCOUNT_MAX, sendEvents } from '../../../control-plane/console/events.ts';
+import { EVENT_STREAMS_MAX, EVENT_STREAMS_PER_ACCOUNT_MAX, sendEvents } from '../../../control-plane/console/events.ts';
 import { CONSOLE_ROUTES } from '../../../control-plane/console/routes.ts';
 import { type ConsoleRoute, get, type SignedInVisit } from '../../../control-plane/console/visit.ts';
 import { type ConsolePerson, consoleFixture } from './console-fixture.ts';
@@ -65,4 +65,42 @@ t.test('one account cannot take the event streams of all others', async (t) => {
   const other = await open(quiet);
   t.equal(other.status, 200, 'somebody else is none the worse');
   for (const { call } of [...calls, refused, other]) call.destroy();
+});
+
+t.test('accounts that took all event streams together give way to one that has none', async (t) => {
+  let visited: SignedInVisit | null = null;
+  const routes = CONSOLE_ROUTES as ConsoleRoute[];
+  routes.push(
+    get('/test-full', async (visit) => {
+      visited = visit;
+      return { kind: 'json', status: 200, body: {} };
+    }),
+  );
+  t.teardown(() => routes.pop());
+  const fixture = await consoleFixture(t);
+  const { browser } = await fixture.person();
+  await browser.get('/console/test-full');
+  const visit = visited as SignedInVisit | null;
+  if (visit === null) throw new Error('no visit');
+  const ended: string[] = [];
+  const fill = (counts: readonly number[]) => {
+    visit.deps.streams.clear();
+    for (const [at, count] of counts.entries()) {
+      for (let n = 0; n < count; n++) {
+        const stream = { end: () => ended.push(`${at} ${n}`) } as unknown as ServerResponse;
+        visit.deps.streams.set(stream, `acc_${at}`);
+      }
+    }
+  };
+  // An answer that was left already subscribes to nothing: only the room for it is tried.
+  const raw = { destroyed: true };
+  const left = { ...visit, reply: { hijack: () => {}, raw } } as unknown as SignedInVisit;
+  const open = () => sendEvents(left, () => () => {});
+  fill([...Array(31).fill(31), 32, 7]);
+  t.equal(visit.deps.streams.size, EVENT_STREAMS_MAX);
+  open();
+  t.same(ended, ['31 0'], 'the oldest of who has the most');
+  fill(Array(EVENT_STREAMS_MAX).fill(1));
+  t.throws(open, { code: 'overloaded' }, 'who has one keeps it');
+  t.equal(ended.length, 1);
 });

@@ -3,6 +3,7 @@ import { textAt } from '../control-plane/admin-fixture.ts';
 import { MANDATE } from '../control-plane/noun-fixture.ts';
 import { consoleFixture } from './console-fixture.ts';
 import { discover, OPENAPI } from './discovered-tools.ts';
+import { hiddenFields } from './mandate-fixture.ts';
 
 const REFUNDS = [81, 82, 83].map((order) => `http.post:/orders/${order}/refund`);
 const LONG = `http.post:/${'x'.repeat(600)}`;
@@ -180,6 +181,32 @@ t.test('the operations of a document are mapped together, or none of them with t
     { pattern: 'http.post:/transfers', mapping: { action_type: 'payments.transfer', amount: '/amount' } },
   ]);
   t.equal((await browser.post(`${path}/import/apply`, { 'tool[0]': '{}', 'pick[0]': 'on' })).status, 400);
+});
+
+t.test('of a document that multiplies itself a page reads no more than decisions can wait for', async (t) => {
+  const { browser, path } = await toolsFixture(t);
+  await browser.get(`${path}/import`);
+  const part = { $ref: '#/part' };
+  const names = Array.from({ length: 50 }, (_, n) => `S${n}`);
+  const schemas = Object.fromEntries(names.map((name) => [name, { allOf: Array.from({ length: 1_000 }, () => part) }]));
+  const document = JSON.stringify({
+    openapi: '3.1.0',
+    paths: Object.fromEntries(
+      names.map((name) => {
+        const schema = { $ref: `#/components/schemas/${name}` };
+        return [`/${name}`, { post: { requestBody: { content: { 'application/json': { schema } } } } }];
+      }),
+    ),
+    part: { properties: { amount: { type: 'number' } } },
+    components: { schemas },
+  });
+  const read = await browser.post(`${path}/import`, { document });
+  const rows = Object.entries(hiddenFields(read.text))
+    .filter(([name]) => name.startsWith('tool'))
+    .map(([, row]) => JSON.parse(row) as { mapping: { amount: string } });
+  const known = rows.filter(({ mapping }) => mapping.amount === '/amount').length;
+  t.equal(rows.length, 50);
+  t.ok(known >= 1 && known < 40, `${known} were read`);
 });
 
 t.test('who imports tools of a target that cannot be reached now is told so', async (t) => {

@@ -128,3 +128,16 @@ t.test('without a mandate the form leads to one', async (t) => {
   t.match((await browser.get('/console/gateways/new')).text, /href="\/console\/mandates\/new"/);
   t.match((await browser.get('/console/gateways')).text, /No gateway yet/);
 });
+
+t.test('a token that is shown once is shown, whatever else of the page cannot be read', async (t) => {
+  const fixture = await consoleFixture(t);
+  const { browser, mandateId } = await withMandate(fixture);
+  await browser.get('/console/gateways/new');
+  const made = await browser.post('/console/gateways', fieldsOf(mandateId));
+  const id = /gwi_[0-9a-z]{26}/.exec(made.text)?.[0] ?? '';
+  await fixture.sql`alter table escalations rename to elsewhere`;
+  const rotated = await browser.post(`/console/gateways/${id}/rotate`, {});
+  t.equal(rotated.status, 200);
+  t.match(rotated.text, /gwt_[A-Za-z0-9_-]{43}/);
+  t.equal(fixture.errors.length, 1, 'and the log says what was wrong');
+});

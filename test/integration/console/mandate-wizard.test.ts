@@ -149,6 +149,20 @@ t.test('going back and forth keeps every answer', async (t) => {
   t.equal(hiddenFields(agent.text)['per_action'], '300');
 });
 
+t.test('an account that has as many mandates as it may is told so, and not that the words changed', async (t) => {
+  const { person_, sql } = await start(t);
+  const { browser, accountId } = person_;
+  const review = await walk(browser, REVIEWED);
+  await sql`
+    insert into mandates (account_id, mandate_id, name, status, scope, currency, per_action, per_month, digest,
+      created_at, changed_at)
+    select ${accountId}, 'mdt_' || lpad(n::text, 26, '0'), 'Copy', 'draft', '{a.b}', 'EUR', 1, 1,
+      'sha-256:' || repeat('0', 64), db_clock(), db_clock() from generate_series(1, 1000) n`;
+  const full = await browser.post(NEW, { ...hiddenFields(review.text), go: 'draft' });
+  t.equal(full.status, 409);
+  t.match(full.text, /1000 mandates that are not over, which is the most\. Revoke some first/);
+});
+
 t.test('the picker offers what gateways have seen, and what is ticked is in the scope', async (t) => {
   const fixture = await consoleFixture(t);
   const [{ browser, accountId }, cli] = [await fixture.person(), await fixture.signUp()];

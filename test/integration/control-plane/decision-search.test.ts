@@ -8,7 +8,7 @@ import { newTypeId } from '../../../core/type-id.ts';
 import { allowed, ask, chainOf, type LaneFixture, tell } from '../decisions/lane-client.ts';
 import { verified, verifyAsk, verifyFixture } from '../decisions/verify-client.ts';
 import { at, textAt } from './admin-fixture.ts';
-import { fieldsOf, nounFixture } from './noun-fixture.ts';
+import { fieldsOf, MANDATE, nounFixture } from './noun-fixture.ts';
 
 /** Some hundred decisions of every kind, with outcomes and commands between them. */
 async function busy(fixture: LaneFixture & Parameters<typeof verifyAsk>[0], rounds = 40): Promise<void> {
@@ -247,4 +247,17 @@ t.test('sums beyond what an amount can be do not stop the counting', async (t) =
   const [row] = await fixture.sql<{ day: string }[]>`select day from decision_days`;
   const found = await fixture.as('GET', `/admin/decisions/days?from=${row?.day}&to=${row?.day}`);
   t.match(at(found, 'days'), [{ decisions: 4, amount: { value: 10_000_000_000_000 } }]);
+});
+
+t.test('a chain that cannot be indexed keeps no other from it, and is tried again later', async (t) => {
+  const fixture = await nounFixture(t);
+  const bad = await fixture.signUp();
+  await fixture.send('POST', '/admin/mandates', bad.token, MANDATE);
+  await fixture.sql.unsafe(`create function broken() returns trigger language plpgsql as $$ begin
+    if new.account_id = '${bad.accountId}' then raise exception 'broken'; end if; return new; end $$;
+    create trigger broken before insert on decision_positions for each row execute function broken()`);
+  await t.rejects(indexDecisions({ sql: fixture.deps.sql }), { message: 'broken' });
+  const indexed = () => fixture.sql`select from decision_positions where account_id = ${fixture.person.accountId}`;
+  t.equal((await indexed()).length, 1);
+  t.equal(await indexDecisions({ sql: fixture.deps.sql }), false, 'and it is left alone for a while');
 });

@@ -97,9 +97,10 @@ export async function escalationFixture(t: TestContext): Promise<EscalationFixtu
 async function seedSession(sql: Sql, { accountId }: SeededAccount): Promise<string> {
   const token = newSecretToken('ses');
   const id = newTypeId('ses', Date.now());
-  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at)
+  // Its factor stays fresh however far a test moves the clock.
+  await sql`insert into sessions (account_id, session_id, token_hash, created_at, last_seen_at, expires_at, factor_at)
     values (${accountId}, ${id}, decode(${secretHash(token)}, 'hex'), db_clock(), db_clock(),
-      db_clock() + interval '12 hours')`;
+      db_clock() + interval '12 hours', db_clock() + interval '12 hours')`;
   await sql`insert into token_routes (token_hash, kind, account_id, subject_id)
     values (decode(${secretHash(token)}, 'hex'), 'session', ${accountId}, ${id})`;
   return token;

@@ -258,6 +258,27 @@ t.test('a delivery is replayed under its id, and nothing goes to what is disable
   );
 });
 
+t.test('a delivery whose secret cannot be opened fails like any other: tried again more and more rarely', async (t) => {
+  const fixture = await notifyFixture(t);
+  const receiver = await startReceiver(t);
+  const { id } = await fixture.webhook(receiver.url, ['escalation.created']);
+  const [sealed] = await fixture.sql<{ secret: Buffer }[]>`select secret_sealed as secret from webhook_endpoints`;
+  await fixture.sql`update webhook_endpoints set secret_sealed = '\\x0102'`;
+  await fixture.escalate(await fixture.payer());
+  const dispatcher = fixture.dispatcher();
+  await runAll(dispatcher);
+  t.match(await fixture.deliveries(id), [{ state: 'pending', attempts: 1, last_error: 'secret_unreadable' }]);
+  t.equal(fixture.errors.length, 1);
+  await fixture.advance(10);
+  await runAll(dispatcher);
+  t.match(await fixture.deliveries(id), [{ state: 'pending', attempts: 2 }]);
+  await fixture.sql`update webhook_endpoints set secret_sealed = ${sealed?.secret ?? null}`;
+  await fixture.advance(30);
+  await runAll(dispatcher);
+  t.match(await fixture.deliveries(id), [{ state: 'delivered', attempts: 3 }]);
+  t.equal(receiver.seen.length, 1);
+});
+
 t.test('a message that was in flight when its control plane stopped is sent by another, without a wait', async (t) => {
   const fixture = await notifyFixture(t);
   const receiver = await startReceiver(t);

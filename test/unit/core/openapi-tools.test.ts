@@ -183,6 +183,31 @@ t.test('a small document that multiplies itself is read in bounded work', async 
   t.match(parseToolPattern(`http.get:/${many}`), { ok: false, message: /at most 8/ });
 });
 
+t.test(
+  'schemas are read of the operations that are asked for only, each once, and no further than allowed',
+  async (t) => {
+    let looks = 0;
+    const part = { properties: { amount: { type: 'number' } } };
+    const counted = () => ({
+      get allOf() {
+        looks += 1;
+        return Array.from({ length: 1_000 }, () => part);
+      },
+    });
+    const s = { shared: counted(), own: counted(), far: counted() };
+    const post = (name: string) => ({
+      post: { requestBody: { content: { 'application/json': { schema: { $ref: `#/s/${name}` } } } } },
+    });
+    const paths = { '/a': post('shared'), '/b': post('shared'), '/c': post('own'), '/d': post('far') };
+    const { tools } = readOpenApi({ openapi: '3.1.0', paths, s }, { ...OPTIONS, membersMax: 9_000 });
+    t.same([tools.length, looks], [4, 0]);
+    const amounts = tools.map(({ suggestion }) => suggestion.mapping.amount);
+    t.same(amounts.slice(0, 3), ['/amount', '/amount', '/amount']);
+    t.same(looks, 3);
+    t.match(tools[3]?.shape, { fields: [], more: true });
+  },
+);
+
 t.test('whatever a document says, each tool has a name and a mapping that can be saved', async (t) => {
   const name = fc.oneof(
     fc.constantFrom('amount', '{id}', '{petId}', '__proto__', 'currency', 'constructor'),

@@ -73,6 +73,8 @@ export const accounts: Words['accounts'] = {
     lead: (email) => `Angemeldet als ${email}`,
     passwordCard: 'Passwort',
     passwordLead: 'Eine Änderung beendet alle anderen Sitzungen.',
+    others: 'Auch alle Passkeys und Wiederherstellungscodes entfernen',
+    othersHint: 'Falls jemand anderes in Ihrem Konto war: Was er hinzugefügt hat, ließe ihn sonst weiter hinein.',
     passwordSubmit: 'Passwort ändern',
     factorCard: 'Authenticator-App',
     factorLead: 'Eine neue App oder ein neues Telefon: Das bisherige gilt nicht mehr, sobald das neue bestätigt ist.',

@@ -35,6 +35,8 @@ export const gateways: Words['gateways'] = {
   statuses: { active: 'Aktiv', disabled: 'Abgeschaltet' },
   unmapped: 'Neue Werkzeuge',
   waiting: (count) => `${count} zuzuordnen`,
+  newest: 'Neueste',
+  older: 'Ältere',
   made: 'Angelegt',
   changed: 'Geändert',
   credentialNone: 'Keine',

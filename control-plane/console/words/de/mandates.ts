@@ -73,6 +73,8 @@ export const mandates: Words['mandates'] = {
   versionsLead: 'Jede Fassung, die je galt. Jede Entscheidung nennt die, unter der sie fiel.',
   versionOf: (version) => `Fassung ${version}`,
   versionFirst: 'Die erste',
+  newest: 'Neueste',
+  older: 'Ältere',
   since: 'Gilt seit',
   changes: 'Was sich änderte',
   digest: 'Prüfsumme',

@@ -42,6 +42,7 @@ export const notifications: Words['notifications'] = {
     'mandate.consumed': 'Ein Mandat ist aufgebraucht',
     'mandate.revoked': 'Ein Mandat wurde widerrufen',
     'webhook.disabled': 'Ein Webhook wurde abgeschaltet',
+    'account.passkey_added': 'Dem Konto wurde ein Passkey hinzugefügt',
     'webhook.test': 'Ein Test',
   },
   createSubmit: 'Webhook machen',

@@ -57,6 +57,8 @@ export const service: Words['service'] = {
   wordingOther: 'Die Bedingungen sind nicht die, die gezeigt wurden. Lesen Sie sie zuerst noch einmal.',
   nothingToStop: 'Kein Mandat ist in diesem Zustand: Es gibt nichts zu tun.',
   already: 'Das ist schon so.',
+  mandatesMost: (most) =>
+    `Es gibt ${most} Mandate, die nicht beendet sind; mehr geht nicht. Widerrufen Sie erst einige.`,
   keysMost: (most) => `Es gibt ${most} gültige Schlüssel, mehr gehen nicht. Widerrufen Sie zuerst einige.`,
   webhooksMost: (most) => `Es gibt ${most} Webhooks, mehr gehen nicht. Löschen Sie zuerst einen.`,
   webhookDisabled: 'Der Webhook ist abgeschaltet. Schalten Sie ihn zuerst ein.',

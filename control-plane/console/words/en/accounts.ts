@@ -70,6 +70,8 @@ export const accounts = {
     lead: (email: string) => `Signed in as ${email}`,
     passwordCard: 'Password',
     passwordLead: 'A change ends every other session.',
+    others: 'Also remove all passkeys and recovery codes',
+    othersHint: 'If somebody else may have been in your account: what they added would still let them in.',
     passwordSubmit: 'Change the password',
     factorCard: 'Authenticator app',
     factorLead: 'A new app or phone: the one before stops working when the new one is confirmed.',

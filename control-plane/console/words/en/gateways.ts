@@ -33,6 +33,8 @@ export const gateways = {
   statuses: { active: 'Active', disabled: 'Disabled' },
   unmapped: 'New tools',
   waiting: (count: number) => `${count} to map`,
+  newest: 'Newest',
+  older: 'Older',
   made: 'Made',
   changed: 'Changed',
   credentialNone: 'None',

@@ -72,6 +72,8 @@ export const mandates = {
   versionsLead: 'Every version that was ever in force. Each decision names the one it was made under.',
   versionOf: (version: number) => `Version ${version}`,
   versionFirst: 'The first one',
+  newest: 'Newest',
+  older: 'Older',
   since: 'In force since',
   changes: 'What changed',
   digest: 'Digest',

@@ -41,6 +41,7 @@ export const notifications = {
     'mandate.consumed': "A mandate's uses are used up",
     'mandate.revoked': 'A mandate was revoked',
     'webhook.disabled': 'A webhook was switched off',
+    'account.passkey_added': 'A passkey was added to the account',
     'webhook.test': 'A test',
   },
   createSubmit: 'Make the webhook',

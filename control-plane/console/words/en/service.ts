@@ -55,6 +55,7 @@ export const service = {
   wordingOther: 'The terms are not those that were shown. Read them again first.',
   nothingToStop: 'No mandate is in that state: there is nothing to do.',
   already: 'That is so already.',
+  mandatesMost: (most: string) => `There are ${most} mandates that are not over, which is the most. Revoke some first.`,
   keysMost: (most: string) => `There are ${most} active keys, which is the most. Revoke some first.`,
   webhooksMost: (most: string) => `There are ${most} webhooks, which is the most. Delete one first.`,
   webhookDisabled: 'The webhook is disabled. Enable it first.',

@@ -39,6 +39,8 @@ function factsOf(type: string): object {
       const status = { activated: 'active', resumed: 'active' }[type.slice(8)] ?? type.slice(8);
       return { mandate_id, version: 1, from: { active: 'draft' }[status] ?? 'active', to: status };
     }
+    case 'account':
+      return { passkey_id: 'psk_01jtz4c0e8f1q9v5k2m7n3p6r6', name: 'Laptop' };
     default:
       return type === TEST_EVENT ? { endpoint_id } : { endpoint_id, name: 'Chat', cause: 'failing' };
   }

@@ -21,11 +21,15 @@ t.test('pauses grow from seconds to hours, apart from each other by chance, over
   t.equal(retryDelayMs(2, 0.5), 15_000);
 });
 
-t.test('a receiver with anything in flight is busy, an account with eight', async (t) => {
+t.test('a receiver with anything in flight is busy, and an account by how much it has', async (t) => {
   const flying = Array.from({ length: 8 }, (_, i) => ({ account_id: 'acc_a', target: `whk_${i % 4}` }));
-  t.same(busyWith(flying.slice(0, 7)).accounts, []);
-  t.same(busyWith([...flying, { account_id: 'acc_b', target: 'whk_0' }]), {
-    accounts: ['acc_a'],
+  const slow = new Map([['acc_a', 15_000]]);
+  t.same(busyWith([...flying, { account_id: 'acc_b', target: 'whk_0' }], slow), {
+    slow,
+    accounts: new Map([
+      ['acc_a', 8],
+      ['acc_b', 1],
+    ]),
     receivers: ['acc_a whk_0', 'acc_a whk_1', 'acc_a whk_2', 'acc_a whk_3', 'acc_b whk_0'],
   });
 });
