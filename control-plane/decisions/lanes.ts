@@ -186,7 +186,7 @@ class Lane {
     return true;
   }
 
-  /** Runs a batch alone; those whose time was over while they waited for that are refused, for nobody waits for them. */
+  /** Runs a batch alone; those whose time was over meanwhile are refused, for nobody waits for them. */
   async #runOnRead(items: readonly HotItem[]): Promise<void> {
     const alive = this.#alive(items);
     if (alive.length > 0) await runOnRead(this.#means, this.#options, alive);
