@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { ProblemError } from '../../core/errors.ts';
 import {
   BODY_LIMIT_DEFAULT_BYTES,
   CARD_BODY_MAX_BYTES,
   IN_FLIGHT_MAX,
   IN_FLIGHT_PER_TOKEN_MAX,
+  MAPPED_INSTANCES_MAX,
   MAPPING_ROUNDS_MAX,
   SMALL_BODY_MAX_BYTES,
   WAITING_REQUESTS_MAX,
@@ -69,6 +71,8 @@ export class Gateway {
   readonly #deps: GatewayDependencies;
   readonly #perToken = new Map<string, number>();
   readonly #shapes = new Shapes();
+  /** Tokens that were answered as their account's own, so that more of their bodies is read. */
+  readonly #vouched = new LRUCache<string, true>({ max: MAPPED_INSTANCES_MAX });
   #inFlight = 0;
   #waiting = 0;
 
@@ -135,7 +139,8 @@ export class Gateway {
   /** Bytes that are read before anything is asked: few for a token that no answer has vouched for here. */
   #unasked({ tokenHash }: Exchange, mapping: HeldMapping | null): number {
     if (mapping !== null) return mapping.compiled.mapping.body_limit_bytes;
-    return this.#deps.targets.held(tokenHash) === null ? SMALL_BODY_MAX_BYTES : BODY_LIMIT_DEFAULT_BYTES;
+    const vouched = this.#deps.targets.held(tokenHash) !== null || this.#vouched.has(tokenHash);
+    return vouched ? BODY_LIMIT_DEFAULT_BYTES : SMALL_BODY_MAX_BYTES;
   }
 
   #bodyRead(exchange: Exchange, mapping: HeldMapping | null, bytes: Buffer | null): void | Promise<void> {
@@ -234,11 +239,13 @@ export class Gateway {
       case 'allow':
         return this.#forward(exchange, answer);
       case 'deny': {
+        this.#vouched.set(exchange.tokenHash, true);
         if (answer.code === 'MD-501' || answer.code === 'MD-502') this.#shapes.denied(exchange);
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'deny' };
         return sendDeny(response, answer.code, answer.reason_text, frame);
       }
       case 'escalate':
+        this.#vouched.set(exchange.tokenHash, true);
         return this.#escalate(exchange, answer);
       case 'replay': {
         const frame: AnswerFrame = { requestId, rate: answer.rate, receiptId: answer.receipt_id, decision: 'allow' };
