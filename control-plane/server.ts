@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { SCHEMALESS } from '../config/schemaless.ts';
 import { bodyValue } from '../core/body-value.ts';
 import { ProblemError } from '../core/errors.ts';
 import { parseStrictJson } from '../core/json.ts';
@@ -36,6 +37,7 @@ export async function buildServer(
   register: readonly RegisterRoutes[] = [],
 ): Promise<FastifyInstance> {
   const app = Fastify({
+    schemaController: SCHEMALESS,
     bodyLimit: ADMIN_BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: PARAM_MAX_CHARACTERS },

@@ -1,5 +1,3 @@
-import { parse } from 'yaml';
-
 /** Characters of an OpenAPI document: the largest public ones have some twelve million. */
 export const OPENAPI_MAX_CHARACTERS = 16 * 1024 * 1024;
 /** Anchors in YAML that are used again: more of them make a small file a huge document. */
@@ -11,13 +9,21 @@ export class OpenApiProblem extends Error {
 }
 
 /** Parses the text of a document, JSON where it begins with a brace and YAML otherwise; throws OpenApiProblem. */
-export function parseOpenApiText(text: string): unknown {
+export type OpenApiParser = (text: string) => unknown;
+
+/** Makes the parser; what reads YAML is loaded with it, because most processes never need it. */
+export async function openApiParser(): Promise<OpenApiParser> {
+  const { parse } = await import('yaml');
+  return (text) => parseText(text, (yaml) => parse(yaml, { maxAliasCount: YAML_ALIASES_MAX, logLevel: 'error' }));
+}
+
+function parseText(text: string, parseYaml: OpenApiParser): unknown {
   if (text.length > OPENAPI_MAX_CHARACTERS) {
     throw new OpenApiProblem(`The document has more than ${OPENAPI_MAX_CHARACTERS} characters: split it.`);
   }
   const json = text.trimStart().startsWith('{');
   try {
-    return json ? JSON.parse(text) : parse(text, { maxAliasCount: YAML_ALIASES_MAX, logLevel: 'error' });
+    return json ? JSON.parse(text) : parseYaml(text);
   } catch (error) {
     // A parser's message repeats the document; its first line says where.
     const [line = ''] = error instanceof Error ? error.message.split('\n') : [];

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import httpProxy from '@fastify/http-proxy';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { SCHEMALESS } from '../config/schemaless.ts';
 import { ProblemError, problemDocument } from '../core/errors.ts';
 import { CONSOLE_FORM_MAX_BYTES, PASS_THROUGH_CONNECTIONS_MAX } from '../core/limits.ts';
 import { type ChargeAnswer, INTERNAL_SECRET_HEADER } from '../core/wire.ts';
@@ -37,6 +38,7 @@ export async function passThrough(options: PassThroughOptions): Promise<FastifyI
     answer(request, reply, problem).then(undefined, () => reply.raw.destroy());
   };
   const app = Fastify({
+    schemaController: SCHEMALESS,
     logger: false,
     bodyLimit: CONSOLE_FORM_MAX_BYTES,
     genReqId: newRequestId,

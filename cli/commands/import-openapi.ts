@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { isActionType, scopeCovers } from '../../core/action.ts';
-import { OPENAPI_MAX_CHARACTERS, OpenApiProblem, parseOpenApiText } from '../../core/openapi-text.ts';
+import { OPENAPI_MAX_CHARACTERS, OpenApiProblem, openApiParser } from '../../core/openapi-text.ts';
 import {
   type OpenApiReading,
   type OpenApiTool,
@@ -72,7 +72,8 @@ async function readDocument(file: string): Promise<unknown> {
   } catch (error) {
     throw usageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
   }
-  return understood(file, () => parseOpenApiText(text));
+  const parse = await openApiParser();
+  return understood(file, () => parse(text));
 }
 
 function understood<T>(file: string, read: () => T): T {

@@ -212,7 +212,7 @@ async function authenticatorPage(visit: SignedInVisit, state: FormState, status 
   return page(
     null,
     words.accounts.setup.title,
-    setupCard(visit, AUTHENTICATOR_PATH, pending, state, othersField(visit, state)),
+    await setupCard(visit, AUTHENTICATOR_PATH, pending, state, othersField(visit, state)),
     {
       status,
     },

@@ -69,7 +69,7 @@ async function factorPage(visit: Visit, state: FormState, status = 200): Promise
   const token = deps.cookies.read(request, 'setup');
   const pending = token === null ? null : await pendingSignUp(deps, token);
   if (pending === null) return seeOther(SIGNUP_PATH, 'accounts.setup_gone');
-  const body = setupCard(visit, FACTOR_PATH, pending, state);
+  const body = await setupCard(visit, FACTOR_PATH, pending, state);
   return page(null, words.accounts.setup.title, body, { status });
 }
 

@@ -4,7 +4,7 @@ import { fieldProblems } from '../../../core/body-value.ts';
 import { ProblemError } from '../../../core/errors.ts';
 import { CONSOLE_FORM_MAX_BYTES } from '../../../core/limits.ts';
 import type { SuggestionMandate } from '../../../core/mapping-suggestion.ts';
-import { OpenApiProblem, parseOpenApiText } from '../../../core/openapi-text.ts';
+import { OpenApiProblem, openApiParser } from '../../../core/openapi-text.ts';
 import { type OpenApiReading, type OpenApiTool, readOpenApi, serverPath } from '../../../core/openapi-tools.ts';
 import { parseToolPattern } from '../../../core/tool-name.ts';
 import type { GatewayRecord } from '../../gateways/store.ts';
@@ -94,7 +94,7 @@ async function read(visit: SignedInVisit): Promise<Answer> {
   if (given !== '' && !given.startsWith('/')) return refuse('base_path', text.basePathProblem);
   const mandate = await readSuggestionMandate(visit.deps.sql, visit.session.accountId, gateway.mandate_id);
   try {
-    const parsed = parseOpenApiText(document);
+    const parsed = (await openApiParser())(document);
     const basePath = given === '' ? pathBehind(gateway.target_url, serverPath(parsed)) : given;
     const reading = readOpenApi(parsed, { basePath, mandate, membersMax: MEMBERS_MAX });
     const away = await targetProblem(visit, gateway);

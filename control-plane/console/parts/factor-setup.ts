@@ -5,13 +5,13 @@ import { secretLine } from './page-parts.ts';
 import { qrCode } from './qr-code.ts';
 
 /** The card that sets up an authenticator app: QR code, key, and the field for its first code. */
-export function setupCard(
+export async function setupCard(
   visit: Visit,
   action: string,
   pending: { readonly secret: string; readonly otpauthUri: string },
   state: FormState,
   more: Fragment = null,
-): Html {
+): Promise<Html> {
   const { accounts, shell } = visit.words;
   const { setup } = accounts;
   const key = (pending.secret.match(/.{1,4}/g) ?? []).join(' ');
@@ -25,8 +25,9 @@ export function setupCard(
     keep: false,
     maxlength: 8,
   });
+  const code = await qrCode(pending.otpauthUri, setup.qr);
   return html`<section class="card"><header><h1>${setup.title}</h1><p class="muted">${setup.lead}</p></header>
-<p>${setup.scan}</p><div class="setup">${qrCode(pending.otpauthUri, setup.qr)}<div class="stack">
+<p>${setup.scan}</p><div class="setup">${code}<div class="stack">
 <h2 class="small muted">${setup.key}</h2>${secretLine('totp-key', key, shell)}${form(visit, action, [
     field,
     more,

@@ -1,11 +1,12 @@
-import { create } from 'qrcode';
 import { type Html, html } from '../html.ts';
 
 /** ISO/IEC 18004 asks for four light modules around a symbol. */
 const QUIET_MODULES = 4;
 
 /** A QR code as an inline drawing, readable in the dark theme as well; `label` says what it holds. */
-export function qrCode(text: string, label: string): Html {
+export async function qrCode(text: string, label: string): Promise<Html> {
+  // Loaded where somebody signs up: its sixty modules would be in every control plane's memory.
+  const { create } = await import('qrcode');
   const { modules } = create(text, { errorCorrectionLevel: 'M' });
   const { size } = modules;
   let path = '';

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { OPENAPI_MAX_CHARACTERS, OpenApiProblem, parseOpenApiText } from '../../../core/openapi-text.ts';
+import { OPENAPI_MAX_CHARACTERS, OpenApiProblem, openApiParser } from '../../../core/openapi-text.ts';
 import { OPENAPI_OPERATIONS_MAX, readOpenApi, serverPath, withAction } from '../../../core/openapi-tools.ts';
 import { requestShape } from '../../../core/request-shape.ts';
 import { checkMapping } from '../../../core/tool-mapping.ts';
 import { parseToolPattern } from '../../../core/tool-name.ts';
+
+const parseOpenApiText = await openApiParser();
 
 const OPTIONS = { basePath: '', mandate: { scope: ['payments.*'], currency: 'EUR' } };
 

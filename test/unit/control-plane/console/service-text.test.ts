@@ -6,9 +6,11 @@ import { checkedTarget } from '../../../../control-plane/gateways/target.ts';
 import { toolInput, wantedTool } from '../../../../control-plane/gateways/tool-store.ts';
 import { DecimalText, fieldProblems } from '../../../../core/body-value.ts';
 import { ProblemError } from '../../../../core/errors.ts';
-import { parseOpenApiText } from '../../../../core/openapi-text.ts';
+import { openApiParser } from '../../../../core/openapi-text.ts';
 import { readOpenApi } from '../../../../core/openapi-tools.ts';
 import { readQuery, readToolPath } from '../../../../core/tool-name.ts';
+
+const parseOpenApiText = await openApiParser();
 
 /** What the service says of inputs that people can type into forms. */
 async function messages(): Promise<string[]> {
