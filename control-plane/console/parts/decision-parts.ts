@@ -106,7 +106,7 @@ interface Told {
 /** A denial code with what it means; nothing where there is none. */
 export function codeWords(words: Words, code: string | null): Fragment {
   if (code === null) return null;
-  return html`<span class="small">${codeMeaning(words, code)} <code>${code}</code></span>`;
+  return html`<span class="small">${codeMeaning(words, code)} <code class="nowrap">${code}</code></span>`;
 }
 
 /** Why something was not allowed at once that was no denial. */
