@@ -49,11 +49,16 @@ t.test('a control plane keeps its buckets in the store that it is given', { skip
   };
   const masterKey = randomBytes(32).toString('hex');
   const urls = [await start(), await start()];
-  for (const url of urls) t.equal((await fetch(url)).headers.get('x-ratelimit-limit'), '20');
   const client = await createClient({ url: store.url }).connect();
   client.on('error', () => {});
   t.teardown(() => client.destroy());
-  t.same(await client.keys('*'), ['{mandate-rate}:address 127.0.0.1'], 'one bucket for both');
+  const seen = new Set<string>();
+  // A bucket is forgotten as soon as it is full again, which on a busy machine may be before it is looked for.
+  for (let tries = 0; tries < 100 && seen.size === 0; tries++) {
+    for (const url of urls) t.equal((await fetch(url)).headers.get('x-ratelimit-limit'), '20');
+    for (const key of await client.keys('*')) seen.add(key);
+  }
+  t.same([...seen], ['{mandate-rate}:address 127.0.0.1'], 'one bucket for both');
   await store.kill();
   for (const url of urls) t.equal((await fetch(url)).status, 503);
 });
