@@ -352,10 +352,10 @@ export const CONSISTENCY_PROOF_MAX = 63;
 export const EXPORT_LINE_MAX_BYTES = 256 * 1024;
 /**
  * Entries that an export reads at a time, and the bytes that the next page should have by the one before. It holds two
- * pages: 1 MiB as a rule, 33 where entries of 64 KiB follow upon small ones.
+ * pages: 0.5 MiB as a rule, 33 where entries of 64 KiB follow upon small ones.
  */
 export const EXPORT_PAGE_ENTRIES = 512;
-export const EXPORT_PAGE_TARGET_BYTES = 512 * 1024;
+export const EXPORT_PAGE_TARGET_BYTES = 256 * 1024;
 /** Whoever reads nothing of an export for so long is let go, in milliseconds: others wait for the turn. */
 export const EXPORT_STALL_MS = 60_000;
 /** How long one question to a name server waits for its answer, in milliseconds, and how often it is asked. */
