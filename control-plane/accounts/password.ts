@@ -16,7 +16,7 @@ const COST_LOG2_MAX = 17;
 const PARALLELISM_MAX = 4;
 /** Hashes that may wait or run at once, each for about a tenth of a second. */
 const HASHES_MAX = 32;
-/** Those that run: each holds 32 MiB and one of the four threads that signatures of decisions need as well. */
+/** Those that run: each holds 32 MiB and one of the four threads, which signatures and look-ups need too. */
 const HASHES_RUNNING_MAX = 2;
 
 const HASH = /^scrypt\$ln=([0-9]{1,2}),r=([0-9]{1,2}),p=([0-9]{1,2})\$([A-Za-z0-9_-]{22})\$([A-Za-z0-9_-]{43})$/;
