@@ -10,6 +10,7 @@ import { connect, type Sql, scramVerifier, withRole } from '../control-plane/db/
 import { type EmbeddedPostgres, startEmbedded } from '../control-plane/db/embedded.ts';
 import { GRANTED_ROLE, migrate } from '../control-plane/db/migrate.ts';
 import { onDatabase, type ServerState } from './database.ts';
+import { allNames, readPristine } from './database-pool.ts';
 
 const MAX_CONNECTIONS = 400;
 const WATCH_MS = 200;
@@ -62,6 +63,8 @@ async function prepare(superuserUrl: string): Promise<{ state: ServerState; clea
   } finally {
     await sql.end();
   }
+  const template = connect(ownerUrl, { max: 1, applicationName: 'test server' });
+  const pristine = await readPristine(template).finally(() => template.end());
   return {
     state: {
       pid: process.pid,
@@ -69,8 +72,9 @@ async function prepare(superuserUrl: string): Promise<{ state: ServerState; clea
       ownerUrl,
       appUrl: onDatabase(withRole(superuserUrl, app, appPassword), run),
       template: run,
+      pristine,
     },
-    cleanUp: () => removeRun(superuserUrl, run, [app, owner]),
+    cleanUp: async () => removeRun(superuserUrl, [...(await allNames(directory)), run], [app, owner]),
   };
 }
 
@@ -79,10 +83,10 @@ async function createGrantedRole(sql: Sql): Promise<void> {
     exception when duplicate_object or unique_violation then null; end $$`);
 }
 
-async function removeRun(superuserUrl: string, run: string, roles: readonly string[]): Promise<void> {
+async function removeRun(superuserUrl: string, databases: readonly string[], roles: readonly string[]): Promise<void> {
   const sql = connect(superuserUrl, { max: 1, applicationName: 'test server', statementTimeoutMs: 60_000 });
   try {
-    await sql.unsafe(`drop database if exists ${run} with (force)`);
+    for (const name of databases) await sql.unsafe(`drop database if exists ${name} with (force)`);
     for (const role of roles) {
       await sql.unsafe(`drop owned by ${role}`);
       await sql.unsafe(`drop role ${role}`);

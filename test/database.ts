@@ -6,11 +6,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect, type Sql } from '../control-plane/db/client.ts';
+import { empty, forget, noteUsed, offer, type Pristine, takeFree } from './database-pool.ts';
 
 const POLL_MS = 50;
 const START_TIMEOUT_MS = 120_000;
 
-/** A database of one test: a clone of the migrated template on the server that a test run shares. */
+/** A database of one test: as a new clone of the migrated template, on the server that a test run shares. */
 export interface TestDatabase {
   readonly name: string;
   readonly ownerUrl: string;
@@ -18,8 +19,6 @@ export interface TestDatabase {
   readonly superuserUrl: string;
   /** A pool of the owner. */
   readonly sql: Sql;
-  /** Ends the pool and removes the database; called by the test's teardown. */
-  drop(): Promise<void>;
 }
 
 /** What `test/database-server.ts` tells the tests of its run. */
@@ -29,6 +28,7 @@ export interface ServerState {
   readonly ownerUrl: string;
   readonly appUrl: string;
   readonly template: string;
+  readonly pristine: Pristine;
 }
 
 interface Teardown {
@@ -36,38 +36,61 @@ interface Teardown {
 }
 
 /**
- * Gives a test its own migrated database and registers its removal. The first caller of a run starts the server
- * (`test/database-server.ts`), which ends with the run; MANDATE_TEST_DATABASE_URL names a superuser of another one.
+ * Gives a test its own migrated database, which is emptied or dropped when it ends. The first caller of a run starts
+ * the server (`test/database-server.ts`), which ends with the run; MANDATE_TEST_DATABASE_URL names a superuser of
+ * another one.
  */
 export async function createDatabase(t: Teardown): Promise<TestDatabase> {
   const server = await sharedServer();
-  const name = `test_${randomBytes(8).toString('hex')}`;
-  const owner = new URL(server.ownerUrl).username;
-  await asSuperuser(server, `create database ${name} owner ${owner} template ${server.template}`);
+  const { name, since } = await takeOrClone(server);
   const ownerUrl = onDatabase(server.ownerUrl, name);
   const sql = connect(ownerUrl, { max: 4, applicationName: 'test' });
-  let dropping: Promise<void> | undefined;
-  const drop = (): Promise<void> => {
-    dropping ??= sql.end().then(() => asSuperuser(server, `drop database if exists ${name} with (force)`));
-    return dropping;
-  };
-  t.teardown(drop);
+  t.teardown(async () => {
+    await sql.end();
+    await giveBack(server, name, since);
+  });
   return {
     name,
     ownerUrl,
     appUrl: onDatabase(server.appUrl, name),
     superuserUrl: onDatabase(server.superuserUrl, name),
     sql,
-    drop,
   };
+}
+
+async function takeOrClone(server: ServerState): Promise<{ name: string; since: string }> {
+  const directory = await runDirectory(runPid());
+  const free = await takeFree(directory);
+  if (free !== null) return free;
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  const owner = new URL(server.ownerUrl).username;
+  const since = await asSuperuser(server, async (sql) => {
+    await sql.unsafe(`create database ${name} owner ${owner} template ${server.template}`);
+    const [row] = await sql<{ xid: string }[]>`select (pg_current_xact_id()::xid)::text as xid`;
+    return row?.xid ?? '';
+  });
+  await noteUsed(directory, name, since);
+  return { name, since };
+}
+
+async function giveBack(server: ServerState, name: string, since: string): Promise<void> {
+  const directory = await runDirectory(runPid());
+  const emptied = await empty(onDatabase(server.superuserUrl, name), since, server.pristine);
+  if (emptied !== null) {
+    await offer(directory, name, emptied);
+    return;
+  }
+  await dropDatabase(server, name);
+  await forget(directory, name);
 }
 
 /** The same as `createDatabase` without any table: what a migration test begins with. */
 export async function createEmptyDatabase(t: Teardown): Promise<{ ownerUrl: string; superuserUrl: string }> {
   const server = await sharedServer();
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await asSuperuser(server, `create database ${name} owner ${new URL(server.ownerUrl).username} template template0`);
-  t.teardown(() => asSuperuser(server, `drop database if exists ${name} with (force)`));
+  const owner = new URL(server.ownerUrl).username;
+  await asSuperuser(server, (sql) => sql.unsafe(`create database ${name} owner ${owner} template template0`));
+  t.teardown(() => dropDatabase(server, name));
   return { ownerUrl: onDatabase(server.ownerUrl, name), superuserUrl: onDatabase(server.superuserUrl, name) };
 }
 
@@ -78,10 +101,14 @@ export function onDatabase(url: string, name: string): string {
   return target.href;
 }
 
-async function asSuperuser(server: ServerState, statement: string): Promise<void> {
+async function dropDatabase(server: ServerState, name: string): Promise<void> {
+  await asSuperuser(server, (sql) => sql.unsafe(`drop database if exists ${name} with (force)`));
+}
+
+async function asSuperuser<T>(server: ServerState, run: (sql: Sql) => Promise<T>): Promise<T> {
   const sql = connect(server.superuserUrl, { max: 1, applicationName: 'test harness', statementTimeoutMs: 60_000 });
   try {
-    await sql.unsafe(statement);
+    return await run(sql);
   } finally {
     await sql.end();
   }

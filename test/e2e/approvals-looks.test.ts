@@ -3,16 +3,7 @@ import t from 'tap';
 import { agentOf, type PersonsAgent } from '../integration/console/agent-fixture.ts';
 import { CONSOLE_PASSWORD, type ConsolePerson } from '../integration/console/console-fixture.ts';
 import { textAt } from '../integration/control-plane/admin-fixture.ts';
-import {
-  axeFindings,
-  DESK,
-  fitsWidth,
-  keepPicture,
-  NO_BROWSER,
-  newVisitor,
-  servedConsole,
-  startBrowser,
-} from './browser.ts';
+import { DESK, keepPicture, lookAt, NO_BROWSER, newVisitor, servedConsole, startBrowser } from './browser.ts';
 
 /** The smallest phone that the card is for: what is within it counts, not what is below. */
 const SMALL_PHONE = { width: 360, height: 640 } as const;
@@ -42,57 +33,51 @@ t.test(
     const browser = await startBrowser(t);
     const escalate = (counterparty: string) => agent.escalateWith(BODY, { amount: 51_250, counterparty });
     for (const dark of [false, true]) {
-      for (const size of [SMALL_PHONE, DESK]) {
-        const visitor = await newVisitor(browser, { dark, size, locale: dark ? 'de-DE' : 'en-GB' });
-        const page = await visitor.newPage();
-        const errors: string[] = [];
-        page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-        const name = (what: string) => `${what}-${size.width}-${dark ? 'dark' : 'light'}`;
-        const look = async (what: string) => {
-          t.same(await axeFindings(page), [], name(what));
-          t.ok(await fitsWidth(page), `${name(what)} fits`);
-          await keepPicture(page, name(what));
-          await keepPicture(page, `${name(what)}-screen`, false);
-        };
-        await signIn(page, fixture.url, person, fixture);
-        await page.goto(`${fixture.url}/console/approvals`);
-        const [one, two] = [await escalate(`acme-${name('x')}`), await escalate(`globex-${name('x')}`)];
-        await page.locator(`a[href="/console/approvals/${two}"]`).first().waitFor();
-        await look('inbox');
-        await page.goto(`${fixture.url}/console/approvals/${one}`);
-        await look('card');
-        await fixture.advance(301);
-        await page.goto(`${fixture.url}/console/approvals/${one}`);
-        await look('card-code');
-        await page.locator('button[value=approve]').click();
-        await page.locator('#f-factor-code-error').waitFor();
-        await look('card-refused');
-        const other = await visitor.newPage();
-        await other.goto(`${fixture.url}/console/approvals/${one}`);
-        await page.locator('input[name=factor_code]').fill(await codeAfter(fixture, person));
-        await page.locator('button[value=approve]').click();
-        await page.locator('.notice.good').first().waitFor();
-        await look('approved');
-        await other.locator('.notice.good').first().waitFor();
-        await other.close();
-        await page.goto(`${fixture.url}/console/approvals/${two}`);
-        await page.locator('summary', { hasText: /reason|Grund/ }).click();
-        await page.locator('textarea').fill('Ask Berta first.');
-        await look('card-reason');
-        await page.locator('button[value=reject]').click();
-        await page.locator('.notice.bad').first().waitFor();
-        await look('rejected');
-        await page.goto(`${fixture.url}/console/approvals`);
-        await look('history');
-        // Each width and each theme once: these pages differ less.
-        if (dark === (size === DESK)) await lookAtRest({ fixture, agent, page, look });
-        t.same(
-          errors.filter((text) => !/status of (?:404|409|422)/.test(text)),
-          [],
-          'no console errors',
-        );
-        await visitor.close();
-      }
+      const visitor = await newVisitor(browser, { dark, size: SMALL_PHONE, locale: dark ? 'de-DE' : 'en-GB' });
+      const page = await visitor.newPage();
+      const errors: string[] = [];
+      page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+      const look = async (what: string) => {
+        await keepPicture(page, `${what}-${dark ? 'dark' : 'light'}-screen`, false);
+        await lookAt(t, page, what, { dark, sizes: [DESK, SMALL_PHONE] });
+      };
+      await signIn(page, fixture.url, person, fixture);
+      await page.goto(`${fixture.url}/console/approvals`);
+      const [one, two] = [await escalate(`acme-${dark}`), await escalate(`globex-${dark}`)];
+      await page.locator(`a[href="/console/approvals/${two}"]`).first().waitFor();
+      await look('inbox');
+      await page.goto(`${fixture.url}/console/approvals/${one}`);
+      await look('card');
+      await fixture.advance(301);
+      await page.goto(`${fixture.url}/console/approvals/${one}`);
+      await look('card-code');
+      await page.locator('button[value=approve]').click();
+      await page.locator('#f-factor-code-error').waitFor();
+      await look('card-refused');
+      const other = await visitor.newPage();
+      await other.goto(`${fixture.url}/console/approvals/${one}`);
+      await page.locator('input[name=factor_code]').fill(await codeAfter(fixture, person));
+      await page.locator('button[value=approve]').click();
+      await page.locator('.notice.good').first().waitFor();
+      await look('approved');
+      await other.locator('.notice.good').first().waitFor();
+      await other.close();
+      await page.goto(`${fixture.url}/console/approvals/${two}`);
+      await page.locator('summary', { hasText: /reason|Grund/ }).click();
+      await page.locator('textarea').fill('Ask Berta first.');
+      await look('card-reason');
+      await page.locator('button[value=reject]').click();
+      await page.locator('.notice.bad').first().waitFor();
+      await look('rejected');
+      await page.goto(`${fixture.url}/console/approvals`);
+      await look('history');
+      await lookAtRest({ fixture, agent, page, look });
+      t.same(
+        errors.filter((text) => !/status of (?:404|409|422)/.test(text)),
+        [],
+        'no console errors',
+      );
+      await visitor.close();
     }
   },
 );

@@ -79,7 +79,7 @@ let axe: Promise<string> | undefined;
 /** What axe-core holds against a page: WCAG 2.2 A and AA and its best practices, serious and critical only. */
 export async function axeFindings(page: Page): Promise<Finding[]> {
   axe ??= readFile(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-  await page.evaluate(`${await axe}; undefined`);
+  if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(`${await axe}; undefined`);
   const found = (await page.evaluate(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -99,6 +99,28 @@ export async function keepPicture(page: Page, name: string, fullPage = true): Pr
   if (SHOTS === undefined) return;
   mkdirSync(SHOTS, { recursive: true });
   await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage });
+}
+
+export interface Looks {
+  readonly dark: boolean;
+  /** Widths to look at the page in, without loading it again; the last one stays. */
+  readonly sizes?: readonly { readonly width: number; readonly height: number }[];
+}
+
+interface Assertions {
+  same(found: unknown, wanted: unknown, message: string): unknown;
+  ok(found: unknown, message: string): unknown;
+}
+
+/** Holds that a page is in order for axe-core and no wider than its window, at each width, and keeps pictures of it. */
+export async function lookAt(t: Assertions, page: Page, what: string, { dark, sizes }: Looks): Promise<void> {
+  for (const size of sizes ?? [PHONE, DESK]) {
+    const name = `${what}-${size.width}-${dark ? 'dark' : 'light'}`;
+    await page.setViewportSize(size);
+    t.same(await axeFindings(page), [], name);
+    t.ok(await fitsWidth(page), `${name} fits`);
+    await keepPicture(page, name);
+  }
 }
 
 /** A port of this machine that nobody listens on, for what must know its own address before it listens. */

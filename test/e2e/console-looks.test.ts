@@ -6,17 +6,7 @@ import { CONSOLE_PASSWORD } from '../integration/console/console-fixture.ts';
 import { textAt } from '../integration/control-plane/admin-fixture.ts';
 import { MANDATE } from '../integration/control-plane/noun-fixture.ts';
 import { ask } from '../integration/decisions/lane-client.ts';
-import {
-  axeFindings,
-  DESK,
-  fitsWidth,
-  keepPicture,
-  NO_BROWSER,
-  newVisitor,
-  PHONE,
-  servedConsole,
-  startBrowser,
-} from './browser.ts';
+import { DESK, lookAt, NO_BROWSER, newVisitor, PHONE, servedConsole, startBrowser } from './browser.ts';
 
 /** Every page that can be looked at without an object of its own. */
 const OPEN_PAGES = ['/console/login', '/console/signup', '/console/nowhere'];
@@ -75,51 +65,41 @@ t.test('every page is in order for axe-core, light and dark, and fits a phone', 
   ];
   const browser = await startBrowser(t);
   for (const dark of [false, true]) {
+    const visitor = await newVisitor(browser, { dark, locale: dark ? 'de-DE' : 'en-GB' });
+    const page = await visitor.newPage();
+    const errors: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+    const look = (name: string) => lookAt(t, page, name, { dark });
+    const visit = async (path: string) => {
+      await page.goto(`${fixture.url}${path}`);
+      await look(nameOf(path));
+    };
+    for (const path of OPEN_PAGES) await visit(path);
+    await signIn(page, fixture.url, person.email, await codeAfter(fixture, person.secret));
+    for (const path of pages) await visit(path);
     for (const size of [PHONE, DESK]) {
-      const visitor = await newVisitor(browser, { dark, size, locale: dark ? 'de-DE' : 'en-GB' });
-      const page = await visitor.newPage();
-      const errors: string[] = [];
-      page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-      const look = async (path: string) => {
-        await page.goto(`${fixture.url}${path}`);
-        const name = `${nameOf(path)}-${size.width}-${dark ? 'dark' : 'light'}`;
-        t.same(await axeFindings(page), [], name);
-        t.ok(await fitsWidth(page), `${name} fits`);
-        await keepPicture(page, name);
-      };
-      for (const path of OPEN_PAGES) await look(path);
-      await signIn(page, fixture.url, person.email, await codeAfter(fixture, person.secret));
-      for (const path of pages) await look(path);
+      await page.setViewportSize(size);
+      await page.goto(`${fixture.url}${own}`);
       await page.locator('details.menu:not(.pages) summary').click();
-      await keepPicture(page, `menu-${size.width}-${dark ? 'dark' : 'light'}`);
-      t.same(await axeFindings(page), [], 'with the menu open');
-      await page.goto(`${fixture.url}/console/account/authenticator`);
-      t.same(await axeFindings(page), [], 'authenticator');
-      await keepPicture(page, `authenticator-${size.width}-${dark ? 'dark' : 'light'}`);
-      await page.goto(`${fixture.url}/console/keys/new`);
-      await page.locator('form[action="/console/keys"] button').click();
-      t.same(await axeFindings(page), [], 'a refused form');
-      await keepPicture(page, `refused-${size.width}-${dark ? 'dark' : 'light'}`);
-      await lookAtWizard(page, fixture.url, async (name) => {
-        t.same(await axeFindings(page), [], name);
-        t.ok(await fitsWidth(page), `${name} fits`);
-        await keepPicture(page, `${name}-${size.width}-${dark ? 'dark' : 'light'}`);
-      });
-      await page.goto(`${fixture.url}${own}/edit`);
-      await page.locator('input[name=per_action]').fill('60');
-      for (const go of ['review', 'replay-now']) {
-        await page.locator(`button[name=go][value=${go}]`).click();
-        t.same(await axeFindings(page), [], go);
-        t.ok(await fitsWidth(page), `${go} fits`);
-        await keepPicture(page, `${go}-${size.width}-${dark ? 'dark' : 'light'}`);
-      }
-      t.same(
-        errors.filter((text) => !/status of (?:404|422)/.test(text)),
-        [],
-        'no console errors',
-      );
-      await visitor.close();
+      await lookAt(t, page, 'menu', { dark, sizes: [size] });
     }
+    await visit('/console/account/authenticator');
+    await page.goto(`${fixture.url}/console/keys/new`);
+    await page.locator('form[action="/console/keys"] button').click();
+    await look('refused');
+    await lookAtWizard(page, fixture.url, look);
+    await page.goto(`${fixture.url}${own}/edit`);
+    await page.locator('input[name=per_action]').fill('60');
+    for (const go of ['review', 'replay-now']) {
+      await page.locator(`button[name=go][value=${go}]`).click();
+      await look(go);
+    }
+    t.same(
+      errors.filter((text) => !/status of (?:404|422)/.test(text)),
+      [],
+      'no console errors',
+    );
+    await visitor.close();
   }
 });
 
