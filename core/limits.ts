@@ -96,6 +96,8 @@ export const BATCH_ASKS_MAX = 256;
 export const BATCH_OTHERS_MAX = 1_024;
 /** Messages to one control plane while all goes well: one is decided while the next is made up. */
 export const BATCHES_AT_ONCE = 2;
+/** Presentations that are verified before messages and answers have their turn again. */
+export const VERIFICATIONS_A_TURN = 16;
 /** Asks that must wait (and half as many as are in flight) before a further message starts: small ones gain nothing. */
 export const BATCH_AHEAD_MIN = 24;
 /** Connections of a worker to the control plane for what is passed on: each page that is kept up to date holds one. */

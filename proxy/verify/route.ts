@@ -22,6 +22,7 @@ import {
   readHead,
 } from '../http/head.ts';
 import { NewKeys, type NewKeysRate } from './new-keys.ts';
+import { Turns } from './turns.ts';
 
 export const VERIFY_PATH = '/api/v1/verify';
 
@@ -51,6 +52,7 @@ export class Verifier {
   readonly #keys = new AgentKeys();
   readonly #signerOf = (method: string) => this.#keys.signerOf(method);
   readonly #newKeys: NewKeys;
+  readonly #turns = new Turns();
   #inFlight = 0;
 
   constructor(dependencies: VerifierDependencies) {
@@ -86,6 +88,7 @@ export class Verifier {
       throw new ProblemError('method_not_allowed', 'This path accepts POST.');
     }
     const bytes = await readBytes(request, response, opened);
+    await this.#turns.next();
     const asked = readVerifyRequest(jsonOf(opened.head, bytes));
     const answer = await this.#ask(this.#askOf(request, opened, bytes, asked));
     if (answer.answer === 'result') sendResult(response, answer, requestId);
