@@ -59,7 +59,8 @@ export async function runProcess(
       void tellParent({ type: 'progress', message });
     });
   } catch (error) {
-    log.fatal({ err: error }, 'could not start');
+    // The parent tells the operator in one sentence; a stack says more only of what nobody foresaw.
+    log[isForeseen(error) && process.send !== undefined ? 'debug' : 'fatal']({ err: error }, 'could not start');
     return await fail(startFailure(error, config), error instanceof ConfigError ? EXIT_MISCONFIGURED : EXIT_FAILED);
   }
   log.info({ addresses: running.addresses }, 'ready');
@@ -119,6 +120,11 @@ async function fail(message: string, code: number): Promise<void> {
 async function tellParent(message: ChildMessage): Promise<void> {
   if (process.send === undefined || !process.connected) return;
   await new Promise<void>((resolve) => process.send?.(message, undefined, {}, () => resolve()));
+}
+
+function isForeseen(error: unknown): boolean {
+  if (error instanceof ConfigError || isPortInUse(error)) return true;
+  return error instanceof Error && error.name === 'DatabaseError';
 }
 
 function isPortInUse(error: unknown): boolean {

@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, type Environment, loadConfig } from '../../config/load.ts';
 import { CliError } from '../cli-error.ts';
 import { SupervisedChild } from './child.ts';
@@ -9,8 +8,6 @@ import { entryEnvironment, entryPath } from './entry.ts';
 /** The database writes a checkpoint before it ends. */
 const DATABASE_STOP_MS = 60_000;
 /** The processes of a supervisor that was killed stop by themselves; a start right after waits for that. */
-const IN_USE_WAIT_MS = 5_000;
-const IN_USE_RETRY_MS = 500;
 const SLOW_STEP_MS = 1_000;
 
 export interface SystemOptions {
@@ -93,27 +90,20 @@ export class System {
   async #database(): Promise<void> {
     if (this.#config.databaseUrl !== null) return await this.#externalDatabase(this.#config.databaseUrl);
     let port = '0';
-    for (const end = Date.now() + IN_USE_WAIT_MS; ; await delay(IN_USE_RETRY_MS)) {
-      const database = new SupervisedChild({
-        title: 'database',
-        program: entryPath('control-plane/database-main'),
-        args: () => [port],
-        environment: () => ({ ...this.#options.environment, MANDATE_LOG_LEVEL: this.#logLevel() }),
-        stopWithinMs: DATABASE_STOP_MS,
-        onNote: this.#options.onNote,
-        onReady: ({ confidential }) => {
-          port = confidential['port'] ?? port;
-          this.#appUrl = confidential['app_url'] ?? '';
-        },
-      });
-      this.#children[0] = database;
-      try {
-        await database.start();
-        return;
-      } catch (error) {
-        if (!(error instanceof CliError) || !error.message.includes('is in use') || Date.now() > end) throw error;
-      }
-    }
+    const database = new SupervisedChild({
+      title: 'database',
+      program: entryPath('control-plane/database-main'),
+      args: () => [port],
+      environment: () => ({ ...this.#options.environment, MANDATE_LOG_LEVEL: this.#logLevel() }),
+      stopWithinMs: DATABASE_STOP_MS,
+      onNote: this.#options.onNote,
+      onReady: ({ confidential }) => {
+        port = confidential['port'] ?? port;
+        this.#appUrl = confidential['app_url'] ?? '';
+      },
+    });
+    this.#children[0] = database;
+    await database.start();
   }
 
   /** Migrates an external database; the application's role gets a password of its own unless one is set. */

@@ -33,6 +33,7 @@ t.test(
     const second = await mandate(['up'], variables);
     t.equal(second.code, 1);
     t.match(second.stderr, /in use/);
+    t.notMatch(second.stderr, /"level"|\n +at /, 'one sentence, no log and no stack');
     t.ok(await isUp(up.addresses['admin'] ?? ''), 'the first one goes on');
 
     const cli = { MANDATE_HOME: variables.MANDATE_HOME, MANDATE_CONTROL_URL: up.addresses['admin'] ?? '' };
