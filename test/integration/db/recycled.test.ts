@@ -64,23 +64,20 @@ t.test('a database is not handed on when it could be told from a new one', async
     'a table less': 'drop table tool_sightings cascade',
     'a function that is planned in another way': 'alter function epoch_ms cost 7',
     'a right more': 'grant delete on evidence to public',
-    'a setting of the database': `do $$ begin execute format('alter database %I set work_mem = ''1MB''',
-      current_database()); end $$`,
     'a row of the migrations less':
       'delete from schema_migrations where version = (select max(version) from schema_migrations)',
     'a row of the migrations touched': 'update schema_migrations set version = version',
     'figures that plans are made by': `insert into token_routes
       values (decode(repeat('00', 32), 'hex'), 'gateway', 'acc', 'gwi'); analyze token_routes`,
+    'a setting of the database': `do $$ begin execute format('alter database %I set work_mem = ''1MB''',
+      current_database()); end $$`,
   };
+  const { sql, superuserUrl } = await createDatabase(t);
+  const admin = connect(superuserUrl, { max: 1, applicationName: 'test' });
+  t.teardown(() => admin.end());
   for (const [what, change] of Object.entries(changes)) {
-    const { sql, superuserUrl } = await createDatabase(t);
     const [pristine, since] = [await readPristine(sql), await now(sql)];
-    const admin = connect(superuserUrl, { max: 1, applicationName: 'test' });
-    try {
-      await admin.unsafe(change);
-    } finally {
-      await admin.end();
-    }
+    await admin.unsafe(change);
     t.equal(await empty(superuserUrl, since, pristine), null, what);
   }
 });
