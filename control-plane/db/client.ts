@@ -10,6 +10,9 @@ import {
 } from '../../core/limits.ts';
 import { errorCode } from './database-error.ts';
 
+/** What PostgreSQL itself takes (`scram_iterations`, RFC 7677). */
+const SCRAM_ITERATIONS = 4096;
+
 const TYPES = {
   /** bigint: a number, refused where a number would not be exact. */
   bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: exactInteger },
@@ -102,14 +105,13 @@ export function isUnavailable(error: unknown): boolean {
  * Derives what PostgreSQL stores of a password (RFC 5803, SCRAM-SHA-256), so that the password itself never travels
  * in a statement. The text holds no quote.
  */
-export function scramVerifier(password: string): string {
-  const SCRAM_ITERATIONS = 4096;
+export function scramVerifier(password: string, iterations = SCRAM_ITERATIONS): string {
   const salt = randomBytes(16);
-  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, SCRAM_ITERATIONS, 32, 'sha256');
+  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, iterations, 32, 'sha256');
   const clientKey = createHmac('sha256', salted).update('Client Key').digest();
   const serverKey = createHmac('sha256', salted).update('Server Key').digest('base64');
   const storedKey = hash('sha256', clientKey, 'base64');
-  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString('base64')}$${storedKey}:${serverKey}`;
+  return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`;
 }
 
 function exactInteger(text: string): number {
