@@ -4,7 +4,7 @@ import { DatabaseError } from './db/database-error.ts';
 import { type EmbeddedOptions, type EmbeddedPostgres, startEmbedded } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 
-/** A killed `mandate up` leaves its database running for a moment: the next one waits for that, and not for longer. */
+/** The processes of a supervisor that was killed stop by themselves: a start right after waits for that, no longer. */
 const IN_USE_WAIT_MS = 5_000;
 const IN_USE_RETRY_MS = 500;
 

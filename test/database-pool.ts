@@ -25,6 +25,7 @@ const EMPTYING_TIMEOUT_MS = 10_000;
 const CATALOGS = [
   ...['pg_class', 'pg_attribute', 'pg_constraint', 'pg_index', 'pg_trigger', 'pg_attrdef', 'pg_type', 'pg_policy'],
   ...['pg_namespace', 'pg_rewrite', 'pg_inherits', 'pg_partitioned_table', 'pg_extension', 'pg_statistic_ext'],
+  ...['pg_proc', 'pg_enum', 'pg_sequence', 'pg_default_acl', 'pg_event_trigger'],
 ];
 
 /** Reads what every clone begins as, on the template itself. */
@@ -140,7 +141,7 @@ async function endOthers(sql: Sql): Promise<boolean> {
 async function schemaIsPristine(sql: Sql, since: string, pristine: Pristine): Promise<boolean> {
   const [clock] = await sql<{ row: string }[]>`select p::text as row from pg_proc p where proname = 'db_clock'`;
   if (clock?.row !== pristine.clock.row) await sql.unsafe(pristine.clock.definition);
-  const younger = [...CATALOGS, 'pg_proc', 'pg_statistic']
+  const younger = [...CATALOGS, 'pg_statistic']
     .map((name) => `select from ${name} where age(xmin) <= age($1::text::xid)${EXCEPT[name] ?? ''}`)
     .join(' union all ');
   const [row] = await sql.unsafe<{ changed: boolean; clock: string; settings: boolean; catalogs: string }[]>(
@@ -161,7 +162,7 @@ const EXCEPT: Readonly<Record<string, string>> = {
 };
 
 async function countCatalogs(sql: Sql): Promise<string> {
-  const counts = [...CATALOGS, 'pg_proc'].map((name) => `(select count(*) from ${name})`).join(', ');
+  const counts = CATALOGS.map((name) => `(select count(*) from ${name})`).join(', ');
   const [row] = await sql.unsafe<{ counts: string }[]>(`select concat_ws(' ', ${counts}) as counts`);
   return row?.counts ?? '';
 }

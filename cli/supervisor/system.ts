@@ -7,7 +7,6 @@ import { entryEnvironment, entryPath } from './entry.ts';
 
 /** The database writes a checkpoint before it ends. */
 const DATABASE_STOP_MS = 60_000;
-/** The processes of a supervisor that was killed stop by themselves; a start right after waits for that. */
 const SLOW_STEP_MS = 1_000;
 
 export interface SystemOptions {
